@@ -12,8 +12,11 @@ import numpy as np
 
 if TYPE_CHECKING:
     from torch import Tensor as Tensor
+    from torch import nn
+
+    TorchModule: TypeAlias = nn.Module
 else:
-    Tensor = Any  # because the scheduler loads no torch
+    Tensor = TorchModule = Any  # because the scheduler loads no torch
 
 Record: TypeAlias = "dict[str, Tensor]"
 """Named tensors: all that travels or is kept, such as a server's state, a message, an update or a client's state.

@@ -10,20 +10,15 @@ print widths and strides. With those above, and pooling after each convolution, 
 gives the published accuracy.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from raysim.models.part import ModelPart, image_shape
 from raysim.parts.errors import BadValue
 from raysim.parts.part import Count
-from raysim.terms import Inputs
-
-if TYPE_CHECKING:
-    from torch import nn
+from raysim.terms import Inputs, TorchModule
 
 
 class CNN(ModelPart):
@@ -46,7 +41,7 @@ class CNN(ModelPart):
     pool: Literal["each", "last"] = "each"
     """Which convolutions are followed by pooling: each one, or only the last."""
 
-    def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
+    def build(self, shape: tuple[int, ...], num_classes: int) -> TorchModule:
         """Builds layers conv1, conv2, ..., hidden and head, with torch's default initial values."""
         from torch import nn
 

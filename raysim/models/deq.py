@@ -1,15 +1,11 @@
 """The base of models with a deep equilibrium layer: infinitely deep networks with the parameters of one layer."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from raysim.models.part import ModelPart
 from raysim.models.solver import SOLVERS, Anderson, Backward, Solver, Start
 from raysim.parts.part import OneOf
-
-if TYPE_CHECKING:
-    from torch import nn
+from raysim.terms import TorchModule
 
 
 class DEQ(ModelPart):
@@ -26,7 +22,7 @@ class DEQ(ModelPart):
     """The z at which a solve starts. zeros; injection: x itself; last: where the last solve of the same sample ended in
     the client's current training, or x the first time; this keeps a z for each of its samples in memory."""
 
-    def equilibrium(self, g: nn.Module) -> nn.Module:
+    def equilibrium(self, g: TorchModule) -> TorchModule:
         """Returns the layer that finds the fixed point of g, a module of z and x."""
         from raysim.models.equilibrium import Equilibrium
 

@@ -4,20 +4,15 @@ Le, Nguyen, Nguyen, Hong, Seneviratne, Bao, Tran, Federated deep equilibrium lea
 representations to enhance personalization, CIKM 2024, eq. (3) and figure 2.
 """
 
-from __future__ import annotations
-
 import math
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from raysim.models.deq import DEQ
 from raysim.parts.part import Count
-from raysim.terms import Inputs
-
-if TYPE_CHECKING:
-    from torch import nn
+from raysim.terms import Inputs, TorchModule
 
 
 class DEQMLP(DEQ):
@@ -38,7 +33,7 @@ class DEQMLP(DEQ):
 
     Below 1, there is exactly one fixed point, and plain iteration finds it."""
 
-    def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
+    def build(self, shape: tuple[int, ...], num_classes: int) -> TorchModule:
         """Builds layers injection (C and b), equilibrium (B is `equilibrium.g.linear`), hidden and head."""
         import torch
         from torch import nn

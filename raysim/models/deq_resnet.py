@@ -5,18 +5,13 @@ representations to enhance personalization, CIKM 2024, section 5.1; layers as in
 has 984,896 parameters on 28 x 28 images with one channel, M 2,725,120 on 32 x 32 images with three.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from raysim.models.deq import DEQ
 from raysim.models.part import WidthDivisor, image_shape
 from raysim.parts.errors import BadValue
-from raysim.terms import Inputs
-
-if TYPE_CHECKING:
-    from torch import nn
+from raysim.terms import Inputs, TorchModule
 
 
 class DEQResNet(DEQ):
@@ -34,7 +29,7 @@ class DEQResNet(DEQ):
     """Activation inside the block and outside. The paper takes softplus and, to show that it need not be smooth, relu.
     """
 
-    def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
+    def build(self, shape: tuple[int, ...], num_classes: int) -> TorchModule:
         """Builds layers conv, norm, equilibrium, hidden1, hidden2, norm2 and head."""
         from torch import nn
 

@@ -6,18 +6,13 @@ more block and a linear layer, which are personal; layers, width, dropout and in
 code.
 """
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
 
 from raysim.models.deq import DEQ
 from raysim.models.solver import Start
 from raysim.models.text_model import TextModel, text_length
 from raysim.parts.part import Count
-
-if TYPE_CHECKING:
-    from torch import nn
+from raysim.terms import TorchModule
 
 
 class DEQTransformer(TextModel, DEQ):
@@ -35,7 +30,7 @@ class DEQTransformer(TextModel, DEQ):
     """Whether the last block injects the tokens' embeddings with their positions, as the equilibrium block does.
     false: it injects them without positions, as in the authors' code."""
 
-    def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
+    def build(self, shape: tuple[int, ...], num_classes: int) -> TorchModule:
         """Builds parts embedding, positions, body, last and head. shape: (tokens,); num_classes: the vocabulary."""
         from torch import nn
 

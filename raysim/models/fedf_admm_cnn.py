@@ -5,17 +5,12 @@ Fashion-MNIST (the printed total, 1,663,432, is not their sum) and 2,156,682 on 
 order of normalisation, ReLU, pooling and dropout; here it is the usual one.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from raysim.models.part import ModelPart, image_shape
 from raysim.parts.errors import BadValue
-from raysim.terms import Inputs
-
-if TYPE_CHECKING:
-    from torch import nn
+from raysim.terms import Inputs, TorchModule
 
 
 class FedFADMMCNN(ModelPart):
@@ -25,7 +20,7 @@ class FedFADMMCNN(ModelPart):
 
     name: str = "fedf_admm_cnn"
 
-    def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
+    def build(self, shape: tuple[int, ...], num_classes: int) -> TorchModule:
         """Builds layers conv1, norm1, conv2, norm2, hidden and head, with torch's default initial values."""
         from torch import nn
 

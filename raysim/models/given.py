@@ -6,16 +6,14 @@ import copy
 import hashlib
 import pickle
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import cloudpickle
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from raysim.parts.errors import BadValue
-
-if TYPE_CHECKING:
-    from torch import nn
+from raysim.terms import TorchModule
 
 
 @dataclass(frozen=True)
@@ -23,10 +21,10 @@ class GivenModule:
     """A torch module with its values, or what run.json keeps of one. Those with the same hash are equal."""
 
     hash: str  # of its printed layers and its parameters and buffers
-    content: nn.Module | None = field(default=None, compare=False, repr=False)  # None: described only
+    content: TorchModule | None = field(default=None, compare=False, repr=False)  # None: described only
 
     @classmethod
-    def of(cls, module: nn.Module) -> GivenModule:
+    def of(cls, module: TorchModule) -> GivenModule:
         """Copies a module, so that what is done to it afterwards does not change the scenario.
 
         Raises BadValue for one that cannot be copied.
@@ -50,7 +48,7 @@ class GivenModule:
         return {"type": "object", "description": "A torch module in memory: its hash."}
 
 
-def require_plain(module: nn.Module) -> None:
+def require_plain(module: TorchModule) -> None:
     """Raises BadValue for a module of TorchScript, whose forward pass is compiled and cannot be changed any more, and
     for one without values."""
     from torch import jit
@@ -63,14 +61,14 @@ def require_plain(module: nn.Module) -> None:
         raise BadValue(f"must have parameters with values, got {meta[0]!r} on the device meta; {cure}")
 
 
-def copied(module: nn.Module) -> nn.Module:
+def copied(module: TorchModule) -> TorchModule:
     """Returns a copy of a module. Raises BadValue if there can be none."""
     try:
         return copy.deepcopy(module)
     except Exception:  # such as for tensors that it keeps from its last call, or computes from its parameters
         pass
     try:
-        made: nn.Module = pickle.loads(cloudpickle.dumps(module))
+        made: TorchModule = pickle.loads(cloudpickle.dumps(module))
         return made
     except Exception as error:
         text = f"must be a module that can be copied, for each actor has its own, got {type(module).__name__}: {error}"

@@ -1,10 +1,8 @@
 """Image classifiers of torchvision and timm."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -12,10 +10,7 @@ from raysim.models.names import nearest
 from raysim.models.part import ModelPart, image_shape
 from raysim.parts.errors import BadValue
 from raysim.parts.part import Pixels
-from raysim.terms import Inputs
-
-if TYPE_CHECKING:
-    from torch import nn
+from raysim.terms import Inputs, TorchModule
 
 
 class ImageClassifier(ModelPart):
@@ -34,7 +29,7 @@ class ImageClassifier(ModelPart):
     def reads(self) -> tuple[str, ...]:
         return (self.weights,) if self.weights else ()
 
-    def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
+    def build(self, shape: tuple[int, ...], num_classes: int) -> TorchModule:
         """Builds the library's module, with its parameter names. Images of one channel are repeated to three."""
         from raysim.models.pretrained import prepared
 
@@ -44,7 +39,7 @@ class ImageClassifier(ModelPart):
         return prepared(self.made(height, width, num_classes), self.weights, channels, self.image_size)
 
     @abstractmethod
-    def made(self, height: int, width: int, num_classes: int) -> nn.Module:
+    def made(self, height: int, width: int, num_classes: int) -> TorchModule:
         """Returns the library's module for images of this size."""
 
     def require_known(self, what: str, known: Collection[str]) -> None:
@@ -60,14 +55,14 @@ class Torchvision(ImageClassifier):
     model: Annotated[str, Field(examples=["resnet18"])]
     """Name of the network in torchvision, such as resnet18."""
 
-    def made(self, height: int, width: int, num_classes: int) -> nn.Module:
+    def made(self, height: int, width: int, num_classes: int) -> TorchModule:
         from torchvision import models
 
         # These two return a tuple of outputs in training.
         self.require_known("classifier of torchvision", {*models.list_models(models)} - {"googlenet", "inception_v3"})
         # Vision transformers are made for one size of images.
         size = {"image_size": height} if self.model.startswith("vit_") else {}
-        module: nn.Module = models.get_model(self.model, weights=None, num_classes=num_classes, **size)
+        module: TorchModule = models.get_model(self.model, weights=None, num_classes=num_classes, **size)
         return module
 
 
@@ -78,7 +73,7 @@ class Timm(ImageClassifier):
     model: Annotated[str, Field(examples=["resnet18"])]
     """Name of the network in timm, such as vit_base_patch16_224."""
 
-    def made(self, height: int, width: int, num_classes: int) -> nn.Module:
+    def made(self, height: int, width: int, num_classes: int) -> TorchModule:
         import timm
 
         if not timm.is_model(self.model):  # which knows names with tags, too
@@ -86,5 +81,5 @@ class Timm(ImageClassifier):
         config = timm.get_pretrained_cfg(self.model)
         # Most transformers are made for one size of images.
         size: dict[str, Any] = {"img_size": (height, width)} if config and config.fixed_input_size else {}
-        module: nn.Module = timm.create_model(self.model, pretrained=False, num_classes=num_classes, **size)
+        module: TorchModule = timm.create_model(self.model, pretrained=False, num_classes=num_classes, **size)
         return module

@@ -1,18 +1,14 @@
 """Language models of Hugging Face's `transformers`: that predict the next token, masked tokens, or a text's label."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from pydantic import Field
 
 from raysim.models.transformers_model import TransformersModel
 from raysim.parts.errors import Problem
 from raysim.parts.own_function import Arguments
-
-if TYPE_CHECKING:
-    from torch import nn
+from raysim.terms import TorchModule
 
 SMALL = {"model_type": "distilbert", "n_layers": 2, "n_heads": 2, "dim": 16, "hidden_dim": 32}  # an example
 
@@ -57,7 +53,7 @@ class SequenceClassifier(TransformersModel):
             text = "must say `vocab_size`, for the labels of a classifier do not tell it; add it, such as 260 for bytes"
             yield Problem("model.config", text)
 
-    def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
+    def build(self, shape: tuple[int, ...], num_classes: int) -> TorchModule:
         from raysim.models.layers import Padded
 
         module = super().build(shape, num_classes)

@@ -1,16 +1,11 @@
 """One linear layer."""
 
-from __future__ import annotations
-
 import math
 from collections import OrderedDict
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from raysim.models.part import ModelPart
-from raysim.terms import Inputs
-
-if TYPE_CHECKING:
-    from torch import nn
+from raysim.terms import Inputs, TorchModule
 
 
 class Linear(ModelPart):
@@ -25,7 +20,7 @@ class Linear(ModelPart):
     start: Literal["zeros", "random"] = "zeros"
     """Initial values of the weights: zeros, or torch's default random ones."""
 
-    def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
+    def build(self, shape: tuple[int, ...], num_classes: int) -> TorchModule:
         """Builds the layer `head`, on flattened inputs."""
         from torch import nn
 

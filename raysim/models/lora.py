@@ -3,22 +3,18 @@
 A layer with weight W computes with W + s B A, where A and B have rank r, and s = alpha / r.
 """
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from raysim.models.names import is_under, nearest
 from raysim.parts.errors import BadValue
 from raysim.parts.part import Count, Part, Positive
-
-if TYPE_CHECKING:
-    from torch import nn
+from raysim.terms import TorchModule
 
 
 class Lora(Part):
@@ -43,7 +39,7 @@ class Lora(Part):
     """Whether the weights under adapters are among the model's buffers, which are evaluated and saved, so that a server
     can add adapters' products to them, as that of flora does."""
 
-    def adapt(self, module: nn.Module, head: str | None = None) -> None:
+    def adapt(self, module: TorchModule, head: str | None = None) -> None:
         """Adds the adapters to the module, in place, and freezes everything but them and the head.
 
         An adapter starts at zero, so at first the module computes what it did before. head: the head's name; None: the
@@ -78,7 +74,7 @@ class Lora(Part):
             del base.weight
             base.register_buffer("weight", weight.detach())
 
-    def _chosen(self, layers: Mapping[str, nn.Module], head: str) -> list[str]:
+    def _chosen(self, layers: Mapping[str, TorchModule], head: str) -> list[str]:
         """Returns the names of the layers that get an adapter."""
         from torch import nn
 
@@ -117,7 +113,7 @@ class Lora(Part):
             raise BadValue(f"{text}; change it, or name other layers in lora.targets", "lora.rank")
 
 
-def adaptable(module: nn.Module) -> dict[str, nn.Module]:
+def adaptable(module: TorchModule) -> dict[str, TorchModule]:
     """Returns the layers that can have an adapter, by name.
 
     Not among them are those whose weights are bounded, for a sum would not be, and those in torch's own
@@ -137,7 +133,7 @@ def adaptable(module: nn.Module) -> dict[str, nn.Module]:
     }
 
 
-def _is_table(module: nn.Module, head: str) -> bool:
+def _is_table(module: TorchModule, head: str) -> bool:
     """Whether the head is what transformers' language models predict tokens with, often their embedding itself."""
     layer = module.get_submodule(head)
     asked = (getattr(part, "get_output_embeddings", None) for part in module.modules())

@@ -1,17 +1,12 @@
 """The multilayer perceptron."""
 
-from __future__ import annotations
-
 import math
 from collections import OrderedDict
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from raysim.models.part import ModelPart
 from raysim.parts.part import Count
-from raysim.terms import Inputs
-
-if TYPE_CHECKING:
-    from torch import nn
+from raysim.terms import Inputs, TorchModule
 
 
 class MLP(ModelPart):
@@ -26,7 +21,7 @@ class MLP(ModelPart):
     activation: Literal["relu", "tanh", "gelu"] = "relu"
     """Activation after each hidden layer."""
 
-    def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
+    def build(self, shape: tuple[int, ...], num_classes: int) -> TorchModule:
         """Builds layers hidden1, hidden2, ... and head, with torch's default initial values."""
         from torch import nn
 

@@ -1,12 +1,10 @@
 """Any torch module, which need not know of raysim."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from types import FunctionType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, field_serializer
 
@@ -15,10 +13,7 @@ from raysim.models.part import ModelPart
 from raysim.parts.errors import BadValue, Problem
 from raysim.parts.own import WrongClass, import_class, path_of
 from raysim.parts.own_function import Arguments, ImportPath, argument_problems, call, find
-from raysim.terms import Inputs
-
-if TYPE_CHECKING:
-    from torch import nn
+from raysim.terms import Inputs, TorchModule
 
 _OFFERED = frozenset({"input_shape", "classes"})
 
@@ -53,7 +48,7 @@ class Module(ModelPart):
         return None if given is None else {"hash": given.hash}
 
     @classmethod
-    def of(cls, module: nn.Module, **keys: Any) -> Self:
+    def of(cls, module: TorchModule, **keys: Any) -> Self:
         """Makes the model of a module as it is, with its values. keys: the other keys, such as personal=("head",)."""
         return cls(module=path_of(type(module)), given=GivenModule.of(module), **keys)
 
@@ -77,7 +72,7 @@ class Module(ModelPart):
         for argument, text in argument_problems(factory, self.args, _OFFERED):
             yield Problem(f"model.args.{argument}", text)
 
-    def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
+    def build(self, shape: tuple[int, ...], num_classes: int) -> TorchModule:
         """Builds the module. Raises ValueError if it is not one, or does not have the sub-module `head`."""
         from torch import nn
 
@@ -102,7 +97,7 @@ class Module(ModelPart):
         return module
 
 
-def _copied(given: GivenModule) -> nn.Module:
+def _copied(given: GivenModule) -> TorchModule:
     if given.content is None:
         text = "must be given from Python again, for a run's folder keeps only its hash"
         raise BadValue(f"{text}; give the module, as in Result(folder, model=Module.of(module))", "given")

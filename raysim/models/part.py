@@ -1,18 +1,13 @@
 """The base of the models that a scenario file can name. Importing it, or any model, does not load torch."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, ClassVar, Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 from raysim.models.lora import Lora
 from raysim.parts.errors import BadValue, Problem
 from raysim.parts.part import Part
-from raysim.terms import Inputs
-
-if TYPE_CHECKING:
-    from torch import nn
+from raysim.terms import Inputs, TorchModule
 
 WidthDivisor = Literal[1, 2, 4, 8]
 """How many times narrower than in its paper a network is. Its group normalisation has eight groups."""
@@ -62,7 +57,7 @@ class ModelPart(Part):
         return ()
 
     @abstractmethod
-    def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
+    def build(self, shape: tuple[int, ...], num_classes: int) -> TorchModule:
         """Returns a new module, initialised from the global generators, which `initialise` seeds before.
 
         shape: the shape of one input: (channels, height, width) of an image, (features,), or (tokens,) of text; a dict

@@ -6,16 +6,11 @@ and widths are those of the authors' code for CIFAR-10. For FEMNIST the authors'
 channels, and for CIFAR-100 it has other numbers of blocks, such as (3, 5, 8); here one network serves for all.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from raysim.models.part import ModelPart, WidthDivisor, image_shape
-from raysim.terms import Inputs
-
-if TYPE_CHECKING:
-    from torch import nn
+from raysim.terms import Inputs, TorchModule
 
 BLOCKS = {14: (2, 2, 2), 20: (3, 3, 3), 34: (5, 6, 5)}
 WIDTHS = (64, 128, 256)
@@ -33,7 +28,7 @@ class ResNet(ModelPart):
     width_divisor: WidthDivisor = 1
     """Divides the numbers of channels and hidden units, for a network that is faster than the paper's."""
 
-    def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
+    def build(self, shape: tuple[int, ...], num_classes: int) -> TorchModule:
         """Builds layers conv, norm, group1 to group3, hidden1, hidden2, norm2 and head, with torch's initial values."""
         from torch import nn
 

@@ -1,17 +1,13 @@
 """The solvers with which deep equilibrium layers find their fixed points, as a scenario file names them."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from raysim.parts.part import Count, NonNegative, Part, Positive
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from raysim.terms import Tensor
 
 
 class Solver(Part):

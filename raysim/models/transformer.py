@@ -5,18 +5,14 @@ representations to enhance personalization, CIKM 2024, section 5.1: Transformer-
 initial values are those of the authors' code. No two layers share weights.
 """
 
-from __future__ import annotations
-
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import Field
 
 from raysim.models.text_model import TextModel, text_length
-
-if TYPE_CHECKING:
-    from torch import nn
+from raysim.terms import TorchModule
 
 
 class Transformer(TextModel):
@@ -26,7 +22,7 @@ class Transformer(TextModel):
     layers: Annotated[int, Field(ge=2)] = 8
     """Number of layers; the last one, with the final norm, is a block of its own, `last`."""
 
-    def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
+    def build(self, shape: tuple[int, ...], num_classes: int) -> TorchModule:
         """Builds parts embedding, positions, body, last and head. shape: (tokens,); num_classes: the vocabulary."""
         from torch import nn
 

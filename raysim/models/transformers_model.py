@@ -1,9 +1,7 @@
 """The base of models of Hugging Face's `transformers`: from a configuration, or from a local folder."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -11,11 +9,8 @@ from raysim.models.names import nearest
 from raysim.models.part import ModelPart
 from raysim.parts.errors import BadValue, Problem
 from raysim.parts.own_function import Arguments
-from raysim.terms import Inputs
+from raysim.terms import Inputs, TorchModule
 from results.location import location
-
-if TYPE_CHECKING:
-    from torch import nn
 
 GPT = {"model_type": "gpt2", "n_layer": 2, "n_head": 2, "n_embd": 16}  # an example
 _POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx")
@@ -64,7 +59,7 @@ class TransformersModel(ModelPart):
             text = f"must be float32 or bfloat16 unless lora is set, and its merge is not, got {self.dtype}"
             yield Problem("model.dtype", f"{text}; add lora, or take out merge")
 
-    def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
+    def build(self, shape: tuple[int, ...], num_classes: int) -> TorchModule:
         """Builds the model of transformers, with its parameter names; it returns the logits alone.
 
         shape: (tokens,), or {"input_ids": (tokens,), ...}. num_classes: the vocabulary, or the number of labels. Raises
@@ -92,7 +87,7 @@ class TransformersModel(ModelPart):
         module = module.to(torch.float32 if self.dtype == "float32" else torch.bfloat16)
         if self.dtype in ("int8", "nf4"):
             quantise(module, self.dtype, module.get_submodule(head_of(module)))
-        made: nn.Module = module.train()
+        made: TorchModule = module.train()
         return made
 
     def _settings(self, num_classes: int) -> dict[str, Any]:

@@ -1,15 +1,10 @@
 """A bare vector that minimises quadratic losses, for checking algorithms by hand."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from raysim.models.part import ModelPart
 from raysim.parts.errors import BadValue
-from raysim.terms import Inputs
-
-if TYPE_CHECKING:
-    from torch import nn
+from raysim.terms import Inputs, TorchModule
 
 
 class Vector(ModelPart):
@@ -22,7 +17,7 @@ class Vector(ModelPart):
     start: tuple[float, ...] | float = 0.0
     """The initial x, or the initial value of all its elements."""
 
-    def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
+    def build(self, shape: tuple[int, ...], num_classes: int) -> TorchModule:
         """Builds a module with one parameter `x` (size,). It takes rows [a, s, h] (B, 2 size + 1) and returns (B,).
 
         The output is h/2 |x - a|^2 + <s, x>. num_classes is not used.
