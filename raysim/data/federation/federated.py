@@ -11,7 +11,6 @@ from pydantic_core import CoreSchema, PydanticCustomError
 
 from raysim.data.dataset import Split
 from raysim.data.federation.dirichlet import Dirichlet, DirichletClients
-from raysim.data.federation.held_out import divide_alike
 from raysim.data.federation.indices import Indices
 from raysim.data.federation.noise import LabelNoise, NoisyClients
 from raysim.data.federation.partition import Iid, Natural, Partitioner
@@ -71,12 +70,6 @@ class Federated(Source):
         if wrong := self.partition.wrong_with(parts, len(train), self.clients):
             raise BadValue(f"{self.partition.name}.split: {wrong}")
         return parts
-
-    def divide_test(
-        self, train: Split, parts: list[np.ndarray], test: Split, generator: np.random.Generator
-    ) -> list[np.ndarray]:
-        """Returns the test rows of each client, int64, disjoint. parts: what `divide` returned for `train`."""
-        return divide_alike(train, parts, test, self.partition.column, generator)
 
     def noise_shares(self, seed: int) -> np.ndarray:
         """Returns the share of noisy labels of each client, float64 (clients,)."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from raysim.data.dataset import Dataset, Split
 from raysim.data.federation.federated import Federated
-from raysim.data.federation.held_out import hold_out, set_aside
+from raysim.data.federation.held_out import divide_alike, hold_out, set_aside
 from raysim.data.federation.holdings import Holdings, distinct
 from raysim.data.federation.noise import mislabel
 from raysim.data.federation.public import NO_PUBLIC, Public
@@ -266,6 +266,7 @@ def _divide(
         raise BadValue(f"{text}; give some to one of them at least")
     if data.local_test == "test":
         assert isinstance(data, Federated)
-        tests = data.divide_test(dataset.train, parts, dataset.test, generator(seed, "test partition"))
+        draws = generator(seed, "test partition")
+        tests = divide_alike(dataset.train, parts, dataset.test, data.partition.column, draws)
         return Holdings.of(parts), Holdings.of(tests), "test"
     return *hold_out(parts, data.local_test, seed), "train"

@@ -37,20 +37,15 @@ def labels_of(
             raise BadValue(f"y must be whole numbers for `task: classes`, got {y[~whole][0]}; correct them")
         y = y.astype(np.int64)
         train, test = y[: len(train)], y[len(train) :] if test is not None else None
-    if y.ndim > 1:
-        return _at_places(y)
+    if y.ndim > 1:  # labels of tokens (n, length) or pixels (n, height, width) keep their numbers
+        classes, noun = int(y.max()) + 1, "token" if y.ndim == 2 else "pixel"
+        return y.astype(np.int64), classes, Meaning("classes", f"a label of {classes} for each {noun}")
     if test is not None and len(strangers := np.setdiff1d(test, train)):
         raise BadValue(
             f"labels of test samples must be labels of training samples, got {strangers[0].item()!r} in "
             f"{np.count_nonzero(test == strangers[0])} test samples only; correct the labels, or leave these out"
         )
     return _numbered(y, len(train), task, known)
-
-
-def _at_places(y: np.ndarray) -> tuple[np.ndarray, int, Meaning]:
-    """Returns labels of tokens (n, length) or pixels (n, height, width), which keep their numbers."""
-    classes, noun = int(y.max()) + 1, "token" if y.ndim == 2 else "pixel"
-    return y.astype(np.int64), classes, Meaning("classes", f"a label of {classes} for each {noun}")
 
 
 def _one_each(y: np.ndarray, x: Any, task: str | None) -> np.ndarray:

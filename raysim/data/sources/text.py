@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from string import Formatter
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
@@ -133,7 +133,8 @@ class Text(Source):
             arranged(tokens, pairs, wanted, some.place, columns)
             for pairs, some, columns in zip(texts, rows, sides, strict=True)
         ]
-        return self._dataset(tokens, made, self._labels(rows))
+        labels = None if self.label is None else [plain(some.table, self.label) for some in rows]
+        return self._dataset(tokens, made, labels)
 
     def _dataset(self, tokens: Tokens, made: list[Sequences], labels: list[np.ndarray] | None) -> Dataset:
         width = max(one.width for one in made)
@@ -166,7 +167,7 @@ class Text(Source):
         names = _fields(self.prompt) if self.prompt is not None else [self.text]
         answers = [] if self.answer is None else [self.answer]
         require(rows.table, rows.files[0][0], tuple(dict.fromkeys((*names, *answers, *self._named))), rows.place)
-        values = {name: _as_texts(rows.table[name].to_pylist()) for name in (*names, *answers)}
+        values = {name: list(map(str, rows.table[name].to_pylist())) for name in (*names, *answers)}
         if self.prompt is None:
             questions: Sequence[str] = values[self.text]
         else:
@@ -186,9 +187,6 @@ class Text(Source):
         columns = {name: plain(rows.table, name) for name in names}
         return columns if self.client is None else {**columns, "user": columns[self.client]}
 
-    def _labels(self, rows: list[Rows]) -> list[np.ndarray] | None:
-        return None if self.label is None else [plain(some.table, self.label) for some in rows]
-
 
 def _fields(template: str) -> list[str]:
     """Returns the columns that a template names. Raises ValueError if it is none."""
@@ -196,10 +194,6 @@ def _fields(template: str) -> list[str]:
     if "" in names:
         raise ValueError("braces must hold a column's name, or be doubled")
     return list(dict.fromkeys(names))
-
-
-def _as_texts(values: list[Any]) -> list[str]:
-    return [value if isinstance(value, str) else str(value) for value in values]
 
 
 def _first(split: Split, samples: int | None) -> Split:
