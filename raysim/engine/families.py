@@ -1,15 +1,156 @@
-"""The families of algorithms that raysim can run."""
+"""The families of algorithms that raysim can run: those with a server, and those of peers without one."""
 
 from __future__ import annotations
 
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from raysim.engine.family import Family
-from raysim.engine.peers.family import PeersFamily
-from raysim.engine.server.family import ServerFamily
+from actors import Group, Needs, Pool, Value
+from raysim.data import Federation
+from raysim.data.sources.in_memory import light
+from raysim.engine.checkpoint import Checkpoint
+from raysim.engine.peers import timeline as of_peers
+from raysim.engine.peers.jobs import PeersJobs
+from raysim.engine.peers.recorder import PeersRecorder
+from raysim.engine.peers.simulation import PeersSimulation
+from raysim.engine.recorder import Recorder
+from raysim.engine.rows import Happened
+from raysim.engine.server import timeline as of_server
+from raysim.engine.server.jobs import ServerJobs
+from raysim.engine.server.recorder import ServerRecorder
+from raysim.engine.server.simulation import ServerSimulation
+from raysim.engine.server.weights import weigh
+from raysim.engine.simulation import Simulation
+from raysim.engine.visitor import Visitor
+from raysim.parts.errors import located
 from raysim.scenario import Scenario
+from raysim.scenario.resources import Nodes
+from raysim.workers.shared_requests import CLIENT, LOADER, SERVER
+from raysim.workers.workshop import BecomePeers, BecomeServer, OpenWorkshop, Workshop
+from raysim.world.server_happening import Happening, Stepped
+from results import Writer
+
+if TYPE_CHECKING:
+    from raysim.workers.peers import PeersWorker
+    from raysim.workers.server import ServerWorker
 
 
-def family_of(scenario: Scenario) -> Family[Any]:
+def family_of(scenario: Scenario) -> Family:
     """Returns the family of the scenario's algorithm."""
     return ServerFamily(scenario) if scenario.has_server else PeersFamily(scenario)
+
+
+@dataclass(frozen=True)
+class Family(ABC):
+    """How algorithms of one kind are run."""
+
+    scenario: Scenario
+
+    @property
+    def groups(self) -> Sequence[Group]:
+        """The workers that a run needs: one that loads the data, and those that train.
+
+        By default, the loader is on the driver's node. So the files need to be on that node only, and the loaded data
+        are not lost while the run goes on.
+        """
+        asked = self.scenario.resources
+        on_loader = Needs(with_driver=True) if asked.load_on is None else _needs(asked.load_on)
+        needs = _needs(asked.clients_on, asked.cpus_per_client, asked.gpus_per_client)
+        least, most = asked.clients(self.scenario.in_flight)
+        further, eager = max(most - least, 0), asked.client_actors != "auto"
+        clients = Group(CLIENT, self._workshop(needs), least, needs, asked.spread, further, eager)
+        return [Group(LOADER, object, 1, on_loader), clients]  # requests do all that the loader does
+
+    def _workshop(self, needs: Needs) -> OpenWorkshop:
+        return OpenWorkshop(light(self.scenario), needs.gpus)
+
+    @abstractmethod
+    def recorder(self, writer: Writer) -> Recorder:
+        """Returns a new recorder, which writes to the writer's tables."""
+
+    def start(self, pool: Pool, recorder: Recorder, checkpoint: Checkpoint | None) -> Simulation[Any, Any]:
+        """Starts a run: makes the workers and loads the data. Raises JobFailed if that fails, and ValueError if the
+        data do not suit the algorithm.
+
+        checkpoint: where a resumed run goes on; None for a new run.
+        """
+        for group in self.groups:
+            pool.start(group)
+        return self._simulation(pool, recorder, checkpoint)
+
+    @abstractmethod
+    def _simulation(self, pool: Pool, recorder: Any, checkpoint: Checkpoint | None) -> Simulation[Any, Any]:
+        """Loads the data, and begins the run."""
+
+    @abstractmethod
+    def worker(self, federation: Federation) -> Any:
+        """Returns a worker in this process, with which models are tried and costs are measured."""
+
+    @abstractmethod
+    def dry(self, recorder: Any, federation: Federation, measure: Callable[[], Any]) -> Iterator[Happened]:
+        """Yields what happens on the timeline, each once it is written to the recorder, and trains nothing.
+
+        measure: returns the cost of an update, or of a peer; called only if delays depend on it.
+        """
+
+
+class ServerFamily(Family):
+    """How algorithms with a server are run: clients are dispatched, train and arrive, and the server steps."""
+
+    @property
+    def groups(self) -> Sequence[Group]:
+        asked = self.scenario.resources
+        needs = _needs(asked.aggregators_on, gpus=asked.gpus_per_aggregator)
+        return [*super().groups, Group(SERVER, self._workshop(needs), asked.aggregators, needs, asked.spread)]
+
+    def recorder(self, writer: Writer) -> ServerRecorder:
+        return ServerRecorder(writer, self.scenario.run)
+
+    def _simulation(self, pool: Pool, recorder: ServerRecorder, checkpoint: Checkpoint | None) -> ServerSimulation:
+        return ServerSimulation(self.scenario, ServerJobs(self.scenario, pool), recorder, checkpoint)
+
+    def worker(self, federation: Federation) -> ServerWorker:
+        return BecomeServer(Value(federation)).build(Workshop(self.scenario, 0.0))
+
+    def dry(self, recorder: ServerRecorder, federation: Federation, measure: Callable[[], Any]) -> Iterator[Happening]:
+        scenario, samples = self.scenario, federation.samples
+        recorder.held(samples)
+        timeline = of_server.new_timeline(scenario, samples, federation.partition_table, measure)
+        return _DryRun(scenario, recorder, federation).follow(timeline)
+
+
+class _DryRun(Visitor):
+    """Writes what happens, and trains nothing."""
+
+    def __init__(self, scenario: Scenario, recorder: ServerRecorder, federation: Federation) -> None:
+        self._scenario, self._recorder = scenario, recorder
+        self._population = scenario.population(federation.samples)
+        self.ended, self.closed = recorder.ended, recorder.closed
+
+    def stepped(self, stepped: Stepped) -> None:
+        with located("algorithm"):
+            weights = weigh(self._scenario, stepped, self._population)
+        self._recorder.stepped(stepped, weights)
+
+
+class PeersFamily(Family):
+    """How algorithms without a server are run: peers train, and mix their models with those of their neighbours."""
+
+    def recorder(self, writer: Writer) -> PeersRecorder:
+        return PeersRecorder(writer, self.scenario.run, synchronous=self.scenario.world.synchronous)
+
+    def _simulation(self, pool: Pool, recorder: PeersRecorder, checkpoint: Checkpoint | None) -> PeersSimulation:
+        return PeersSimulation(self.scenario, PeersJobs(self.scenario, pool), recorder, checkpoint)
+
+    def worker(self, federation: Federation) -> PeersWorker:
+        return BecomePeers(Value(federation)).build(Workshop(self.scenario, 0.0))
+
+    def dry(self, recorder: PeersRecorder, federation: Federation, measure: Callable[[], Any]) -> Iterator[Happened]:
+        recorder.held(federation.samples)
+        return recorder.follow(of_peers.new_timeline(self.scenario, federation.samples, measure))
+
+
+def _needs(nodes: Nodes, cpus: float = 0.0, gpus: float = 0.0) -> Needs:
+    return Needs(cpus, gpus, nodes.custom, nodes.labels)

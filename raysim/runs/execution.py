@@ -14,11 +14,11 @@ from typing import Any
 from actors import JobFailed, Pool
 from raysim.engine.checkpoint import Checkpoint
 from raysim.engine.families import family_of
-from raysim.engine.family import Simulation
 from raysim.engine.loop import Loop
 from raysim.engine.progress import Progress
 from raysim.engine.recorder import Diverged, Recorder
 from raysim.engine.saver import Saver
+from raysim.engine.simulation import Simulation
 from raysim.observers.gauges import readings
 from raysim.parts.errors import DamagedCheckpoint
 from raysim.parts.plain import as_lists

@@ -16,7 +16,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
-from raysim.engine.family import Final
+from raysim.engine.simulation import Final
 from raysim.scenario import Scenario
 from raysim.scenario.power import watts_of
 from results.disk import CannotWrite, replacing, require_space

@@ -13,13 +13,13 @@ import numpy as np
 from actors import Value, finished
 from raysim.engine.checkpoint import Checkpoint, skip
 from raysim.engine.committed import Change, Committed
-from raysim.engine.family import Final
 from raysim.engine.progress import Mark, Stopwatch
 from raysim.engine.rows import times
 from raysim.engine.server.jobs import ServerJobs
 from raysim.engine.server.pending import PendingEvaluation, PendingStep
 from raysim.engine.server.recorder import ServerRecorder
 from raysim.engine.server.timeline import new_timeline
+from raysim.engine.simulation import Final
 from raysim.engine.visitor import Visitor
 from raysim.scenario import Scenario
 from raysim.terms import Moment

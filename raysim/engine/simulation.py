@@ -1,26 +1,20 @@
-"""Protocols by which the engine's loop sees runs with a server and runs of peers alike."""
+"""How the engine's loop sees runs with a server and runs of peers alike."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from actors import Group, Pool
-from raysim.data import Federation
-from raysim.engine.checkpoint import Checkpoint
 from raysim.engine.committed import Change, Committed
 from raysim.engine.pending import Pending
 from raysim.engine.progress import Mark, Stopwatch
-from raysim.engine.recorder import Recorder
 from raysim.engine.rows import Happened
 from raysim.workers.replies import Described
-from results import Writer
 
 HappeningT = TypeVar("HappeningT", bound=Happened)  # something on a timeline, such as a server step
 PendingT = TypeVar("PendingT", bound=Pending)  # the jobs of a happening
-RecorderT = TypeVar("RecorderT", bound=Recorder)
 
 
 class Final(NamedTuple):
@@ -75,30 +69,4 @@ class Simulation(Protocol[HappeningT, PendingT]):
 
         That is the last model that was written or, after a divergence, the last one whose evaluation was finite, if
         there was one. None: there is no model yet.
-        """
-
-
-class Family(Protocol[RecorderT]):
-    """How algorithms of one kind are run: those with a server, or those without."""
-
-    @property
-    def groups(self) -> Sequence[Group]:
-        """The workers that a run needs."""
-
-    def recorder(self, writer: Writer) -> RecorderT:
-        """Returns a new recorder, which writes to the writer's tables."""
-
-    def start(self, pool: Pool, recorder: RecorderT, checkpoint: Checkpoint | None) -> Simulation[Any, Any]:
-        """Starts a run: makes the workers and loads the data. Raises JobFailed if that fails.
-
-        checkpoint: where a resumed run goes on; None for a new run.
-        """
-
-    def worker(self, federation: Federation) -> Any:
-        """Returns a worker in this process, with which models are tried and costs are measured."""
-
-    def dry(self, recorder: RecorderT, federation: Federation, measure: Callable[[], Any]) -> Iterator[Happened]:
-        """Yields what happens on the timeline, each once it is written to the recorder, and trains nothing.
-
-        measure: returns the cost of an update, or of a peer; called only if delays depend on it.
         """
