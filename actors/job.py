@@ -178,26 +178,11 @@ class Job(Generic[Result, Left]):
     @property
     def result(self) -> Result:
         """The result of the answer. Raises RuntimeError before the job is done."""
-        return self._ended().result
+        return self.ended.result
 
     @property
-    def worker(self) -> str:
-        """The name of the worker that did the job. Raises RuntimeError before it is done."""
-        return self._ended().worker
-
-    @property
-    def took(self) -> Took:
-        """When the job ran. Raises RuntimeError before it is done."""
-        return self._ended().took
-
-    @property
-    def process(self) -> Process:
-        """The process of the worker that did the job. Raises RuntimeError before it is done."""
-        process = self._ended().process
-        assert process is not None  # nobody asks for the process of a job from a checkpoint
-        return process
-
-    def _ended(self) -> Outcome[Result]:
+    def ended(self) -> Outcome[Result]:
+        """What is known of the job. Raises RuntimeError before it is done."""
         if self.outcome is None:
             raise RuntimeError(f"{self.label}: must be done to have an outcome, and is not; wait for it first")
         return self.outcome

@@ -176,7 +176,7 @@ def _measured(jobs: Sequence[Job[Any, Any]], start_s: float, usage: Usage, plann
 
 
 def _seconds(jobs: Sequence[Job[Any, Any]], names: tuple[str, ...]) -> list[float]:
-    return [job.took.seconds for job in jobs if job.name in names and job.done]
+    return [job.ended.took.seconds for job in jobs if job.name in names and job.done]
 
 
 def _typical(seconds: list[float]) -> float:

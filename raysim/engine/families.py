@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 from actors import Group, Needs, Pool, Value
 from raysim.data import Federation
 from raysim.data.sources.in_memory import light
+from raysim.engine import timelines
 from raysim.engine.checkpoint import Checkpoint
-from raysim.engine.peers import timeline as of_peers
 from raysim.engine.peers.jobs import PeersJobs
 from raysim.engine.peers.recorder import PeersRecorder
 from raysim.engine.peers.simulation import PeersSimulation
 from raysim.engine.recorder import Recorder
 from raysim.engine.rows import Happened
-from raysim.engine.server import timeline as of_server
 from raysim.engine.server.jobs import ServerJobs
 from raysim.engine.server.recorder import ServerRecorder
 from raysim.engine.server.simulation import ServerSimulation
@@ -117,7 +116,7 @@ class ServerFamily(Family):
     def dry(self, recorder: ServerRecorder, federation: Federation, measure: Callable[[], Any]) -> Iterator[Happening]:
         scenario, samples = self.scenario, federation.samples
         recorder.held(samples)
-        timeline = of_server.new_timeline(scenario, samples, federation.partition_table, measure)
+        timeline = timelines.of_server(scenario, samples, federation.partition_table, measure)
         return _DryRun(scenario, recorder, federation).follow(timeline)
 
 
@@ -149,7 +148,7 @@ class PeersFamily(Family):
 
     def dry(self, recorder: PeersRecorder, federation: Federation, measure: Callable[[], Any]) -> Iterator[Happened]:
         recorder.held(federation.samples)
-        return recorder.follow(of_peers.new_timeline(self.scenario, federation.samples, measure))
+        return recorder.follow(timelines.of_peers(self.scenario, federation.samples, measure))
 
 
 def _needs(nodes: Nodes, cpus: float = 0.0, gpus: float = 0.0) -> Needs:

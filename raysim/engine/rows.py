@@ -185,14 +185,16 @@ def of_evaluation(
 def of_jobs(happened: Happened, jobs: Sequence[Job[Any, Any]], began: float) -> Iterator[TaskRow]:
     """Yields a row for each job of a happening. began: when the timeline began, in seconds since the epoch."""
     for job in jobs:
+        _, worker, took, process = job.ended
+        assert process is not None  # only a job from a checkpoint has none
         yield TaskRow(
             **when(happened),
             task=job.name,
-            worker=job.worker,
-            node=job.process.node,
-            pid=job.process.pid,
-            started_s=job.took.started - began,
-            seconds=job.took.seconds,
+            worker=worker,
+            node=process.node,
+            pid=process.pid,
+            started_s=took.started - began,
+            seconds=took.seconds,
         )
 
 

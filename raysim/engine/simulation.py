@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
+from actors import Job
 from raysim.engine.committed import Change, Committed
-from raysim.engine.pending import Pending
 from raysim.engine.progress import Mark, Stopwatch
 from raysim.engine.rows import Happened
 from raysim.workers.replies import Described
 
 HappeningT = TypeVar("HappeningT", bound=Happened)  # something on a timeline, such as a server step
-PendingT = TypeVar("PendingT", bound=Pending)  # the jobs of a happening
+PendingT = TypeVar("PendingT", bound="Pending")  # the jobs of a happening
+
+
+class Pending(ABC):
+    """The jobs that a happening waits for. Properties of subclasses with results may be read once all jobs are done."""
+
+    @property
+    @abstractmethod
+    def jobs(self) -> Sequence[Job[Any, Any]]:
+        """All jobs of the happening."""
+
+    @property
+    def undone(self) -> int:
+        """The number of jobs that are not done."""
+        return sum(not job.done for job in self.jobs)
 
 
 class Final(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -15,14 +16,12 @@ from raysim.local.samples import Loader, Samples
 from raysim.local.server_task import Company, ServerTask
 from raysim.parts.errors import BadValue
 from raysim.parts.rng import SERVER_ID
-from raysim.terms import Buffer, Record, SearchResult
+from raysim.terms import Arrival, Buffer, Record, SearchResult
 from raysim.workers import records, returned, wire
 from raysim.workers.client import ClientWorker
-from raysim.workers.comparison import compare
 from raysim.workers.records import not_finite
 from raysim.workers.replies import Described, Numbers, StepReply, UpdateCost
 from raysim.workers.requests import FinishRequest, First, FirstRequest, SteppedState, StepRequest, shares
-from raysim.workers.stored_state import load, store
 
 
 class ServerWorker(ClientWorker):
@@ -39,7 +38,7 @@ class ServerWorker(ClientWorker):
         """Leaves the first message, the first state of any client, and each entry of the server's first state."""
         state, client = self.first_state(), self.first_client()
         message = self.message(state)
-        stored = store({name: state[name] for name in request.entries}, message, {}, {})
+        stored = wire.store({name: state[name] for name in request.entries}, message, {}, {})
         return Answer(None, First(Value(wire.send(message)), Value(wire.send(client)), stored))
 
     def cost(self) -> UpdateCost:
@@ -76,7 +75,7 @@ class ServerWorker(ClientWorker):
         An entry of the state that has not changed, or that the message carries, is not stored again.
         """
         self.at(request.moment)
-        before = wire.receive(load(request.state, request.message.content), self.device)
+        before = wire.receive(wire.load(request.state, request.message.content), self.device)
         updates, buffers, chunks, compared = self._merged(request)
         task = self.server_task(gang, request.version, before, chunks)
         given = {**updates, **buffers}
@@ -93,7 +92,7 @@ class ServerWorker(ClientWorker):
             compared=compared,
         )
         message = self.message(after, request.version)
-        state = store({name: after[name] for name in request.state}, message, before, request.state)
+        state = wire.store({name: after[name] for name in request.state}, message, before, request.state)
         return Answer(reply, SteppedState(Value(wire.send(message)), state))
 
     def _merged(self, request: StepRequest) -> tuple[Record, Record, list[int], list[Numbers]]:
@@ -106,7 +105,7 @@ class ServerWorker(ClientWorker):
         returned.same_updates(
             f"{type(self.algorithm).__name__}.update", vectors, weights is not None and not server_sums
         )
-        compared = compare(vectors, request.arrivals) if self.scenario.run.compare_updates else []
+        compared = _compare(vectors, request.arrivals) if self.scenario.run.compare_updates else []
         sizes = [records.length([stack]) for stack in vectors] if weights is None else []
         if weights is not None and server_sums:
             vectors = records.weighed(vectors, weights)
@@ -176,3 +175,27 @@ def _coefficients(search: SearchResult) -> dict[str, list[float]]:
             raise BadValue(f"SearchResult: the own column {name!r} {text}")
         columns[name] = found.double().tolist()
     return columns
+
+
+def _compare(stacks: Sequence[Record], arrivals: Sequence[Arrival]) -> list[Numbers]:
+    """Returns norm and cosine of each update for the table `updates`, in order; null where they are not defined.
+
+    The less clients' data are alike, and the staler updates are, the less they agree (Zhu et al., Guided model merging
+    for hybrid data learning, 2025, figure 2).
+
+    stacks: the step's updates, whose "delta" is (n, d) each; [] is returned if they have none. The cosine is that
+    between an update and the mean of all, weighted by samples.
+    """
+    if not stacks or "delta" not in stacks[0]:
+        return []
+    deltas = torch.cat([stack["delta"] for stack in stacks])
+    samples = deltas.new_tensor([float(arrival.samples) for arrival in arrivals])
+    mean = samples @ deltas / samples.sum()
+    norms = deltas.norm(dim=1)
+    cosines = deltas @ mean / (norms * mean.norm())
+    pairs = zip(norms.tolist(), cosines.tolist(), strict=True)
+    return [{"update_norm": _finite(norm), "update_cosine": _finite(cosine)} for norm, cosine in pairs]
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

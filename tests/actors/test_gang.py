@@ -52,7 +52,7 @@ def test_members_gather_in_order_and_what_the_first_answers_is_kept(ray_pool: An
         job = finish(ray_pool, Tell(value))
         assert job.result == (0, size, [(rank, value) for rank in range(size)])
         assert ray.get(job.left[0].content) == "left by 0"
-        assert job.worker == "aggregator-0"
+        assert job.ended.worker == "aggregator-0"
 
 
 def test_in_this_process_a_gang_is_of_one() -> None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from actors import Job, Took, Value
 from actors.job import Outcome
-from raysim.engine.pending import Pending
+from raysim.engine.simulation import Pending
 from raysim.parts.errors import BadValue
 from raysim.workers.peer_requests import Differences, MixRequest, Mixture
 from raysim.workers.replies import Apart, Evaluated, MixedPeer, Numbers, TrainedPeer
@@ -30,7 +30,7 @@ class TrainedAt(NamedTuple):
 
     def note(self) -> dict[str, Any]:
         """Returns the result as plain data, once the job is done."""
-        return {**self.trained._asdict(), "worker": self.job.worker}
+        return {**self.trained._asdict(), "worker": self.job.ended.worker}
 
     @classmethod
     def noted(cls, note: dict[str, Any]) -> TrainedAt:
@@ -89,7 +89,7 @@ class PendingRound(Pending):
         Its numbers are those of the training and of the mix.
         """
         pairs = ((at, mixed) for job, earlier in self.chunks for at, mixed in zip(earlier, job.result, strict=True))
-        return [(_with(at.trained, mixed.numbers), at.job.worker) for at, mixed in pairs]
+        return [(_with(at.trained, mixed.numbers), at.job.ended.worker) for at, mixed in pairs]
 
     @property
     def passes(self) -> float:

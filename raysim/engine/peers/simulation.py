@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from raysim.engine import rows
+from raysim.engine import rows, timelines
 from raysim.engine.checkpoint import Checkpoint, skip
 from raysim.engine.committed import Change, Committed
 from raysim.engine.peers.jobs import PeersJobs
 from raysim.engine.peers.pending import PendingPeersEvaluation, PendingRound
 from raysim.engine.peers.recorder import PeersRecorder, spread
-from raysim.engine.peers.timeline import new_timeline
 from raysim.engine.progress import Mark, Stopwatch
 from raysim.engine.simulation import Final
 from raysim.scenario import Scenario
@@ -35,7 +34,7 @@ class PeersSimulation:
         recorder.budget.require_countable(self.described.forward_flops)
         self._last: Exchanged | None = None  # the round that was written last
         self._kept: dict[str, Any] | None = None  # when peers' states were kept last
-        self._timeline = new_timeline(scenario, self.described.samples, jobs.cost)
+        self._timeline = timelines.of_peers(scenario, self.described.samples, jobs.cost)
         self._happenings: Iterator[Exchanged] = iter(self._timeline)
         if checkpoint:
             self.committed = jobs.recall(checkpoint)

@@ -10,7 +10,7 @@ from typing import Any
 
 from actors import Job
 from raysim.engine import rows
-from raysim.engine.pending import Pending
+from raysim.engine.simulation import Pending
 from raysim.workers.replies import Evaluated, MetricSums, OwnMetrics, StepReply, TrainedClient
 from raysim.workers.requests import SteppedState, TrainedChunk
 
@@ -35,7 +35,7 @@ class PendingStep(Pending):
     @property
     def trained(self) -> list[tuple[TrainedClient, str]]:
         """What training gave, and the worker that did it, for each update in order of dispatch."""
-        return [(trained, chunk.worker) for chunk in self.chunks for trained in chunk.result]
+        return [(trained, chunk.ended.worker) for chunk in self.chunks for trained in chunk.result]
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from actors import Value, finished
+from raysim.engine import timelines
 from raysim.engine.checkpoint import Checkpoint, skip
 from raysim.engine.committed import Change, Committed
 from raysim.engine.progress import Mark, Stopwatch
@@ -18,7 +19,6 @@ from raysim.engine.rows import times
 from raysim.engine.server.jobs import ServerJobs
 from raysim.engine.server.pending import PendingEvaluation, PendingStep
 from raysim.engine.server.recorder import ServerRecorder
-from raysim.engine.server.timeline import new_timeline
 from raysim.engine.simulation import Final
 from raysim.engine.visitor import Visitor
 from raysim.scenario import Scenario
@@ -58,7 +58,7 @@ class ServerSimulation(Visitor):
 
     def _new_timeline(self, horizon: Horizon) -> ServerTimeline:
         described, jobs = self.described, self._jobs
-        return new_timeline(
+        return timelines.of_server(
             self.scenario, described.samples, lambda: described.partition, jobs.cost, jobs.training, horizon
         )
 
@@ -139,7 +139,7 @@ class ServerSimulation(Visitor):
         measured = {
             **reply.numbers,
             "client_flops": times(3 * passes, self.described.forward_flops),
-            "seconds": pending.step.took.seconds,
+            "seconds": pending.step.ended.took.seconds,
             "elapsed_s": self.stopwatch.seconds,
         }
         self._recorder.stepped(stepped, pending.weights, trained_by, measured)

@@ -1,9 +1,8 @@
 """How clients are picked. To add a way, put it into `POLICIES`."""
 
-from raysim.world.policies.given import BySamples, RoundRobin, UniformPolicy, WeightedPolicy
+from raysim.world.policies.given import BySamples, RoundRobin, Stratified, UniformPolicy, WeightedPolicy
 from raysim.world.policies.losses import Oort, Pisces, PowerOfChoice
 from raysim.world.policies.policy import Candidates, Policy, Reports
-from raysim.world.policies.stratified import Stratified
 
 POLICIES: tuple[type[Policy], ...] = (
     UniformPolicy,

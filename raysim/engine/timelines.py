@@ -1,4 +1,4 @@
-"""The timeline of a run with a server, made from its scenario."""
+"""The timelines of runs, made from their scenarios."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raysim.engine.server.training import Training
+from raysim.parts.errors import BadInput
 from raysim.scenario import Scenario
-from raysim.workers.replies import UpdateCost
+from raysim.workers.replies import PeerCost, UpdateCost
 from raysim.world import Cost
 from raysim.world.horizon import Horizon
+from raysim.world.peers_timeline import PeersTimeline
 from raysim.world.server_happening import Dispatched
 from raysim.world.server_timeline import ServerTimeline
 
 
-def new_timeline(
+def of_server(
     scenario: Scenario,
     samples: NDArray[np.int64],
     partition: Callable[[], Mapping[str, np.ndarray]],
@@ -24,7 +26,7 @@ def new_timeline(
     training: Training | None = None,
     horizon: Horizon | None = None,
 ) -> ServerTimeline:
-    """Returns the run's timeline.
+    """Returns the timeline of a run with a server.
 
     partition: returns the table `partition`; called only if the policy needs labels. measure: returns the cost of an
     update; called only if delays depend on it. training: that of the clients, for which the timeline may have to wait;
@@ -50,6 +52,32 @@ def new_timeline(
 
     follow = dispatched_cost if scenario.delays_follow_training else None
     return ServerTimeline(scenario.world, trigger, samples, horizon, scenario.seed, client_cost, follow, labels, loss)
+
+
+def of_peers(scenario: Scenario, samples: NDArray[np.int64], measure: Callable[[], PeerCost]) -> PeersTimeline:
+    """Returns the timeline of a run of peers. measure: returns the cost of a peer; called only if delays depend on it.
+
+    Raises BadInput if a peer has no samples to train on.
+    """
+    if without := np.flatnonzero(samples == 0).tolist():
+        text = f"every peer must hold a sample to train on, got none for {len(without)} peers, such as {without[:5]}"
+        raise BadInput("data.partition", f"{text}; take fewer data.clients, or another partition")
+    assert scenario.topology is not None
+    cost = None
+    if scenario.world.delay.needs_cost:
+        peer_cost, groups = measure(), scenario.groups
+
+        def cost(peer: int, neighbours: int) -> Cost:
+            held = int(samples[peer])
+            # A backward pass costs two forward passes.
+            trained = 3 * scenario.peer.samples_seen(groups.local(peer), held)
+            mixing = peer_cost.passes.of(held) + neighbours * peer_cost.passes_per_neighbour.of(held)
+            passes = trained + mixing
+            sent = neighbours * peer_cost.message_bytes
+            return Cost(peer_cost.forward_flops * passes, sent, sent, passes / 3)
+
+    horizon, peers = scenario.run.horizon, len(samples)
+    return PeersTimeline(scenario.world, scenario.topology, peers, horizon, scenario.seed, cost)
 
 
 def _label_counts(partition: Mapping[str, np.ndarray], clients: int) -> NDArray[np.int64]:
