@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from raysim.local.net import Net, Trainable
+from raysim.local.net import Trainable
 
 # From the flat vector, or the part of it that is trained, to a vector that is added to its gradient. One with a second
 # argument gets that gradient, too.
@@ -17,11 +17,11 @@ Correction = Callable[..., Tensor]
 class Pull:
     """A correction at work, or none. sees: whether it gets the gradient, too."""
 
-    def __init__(self, correction: Correction | None, net: Net, part: Trainable) -> None:
+    def __init__(self, correction: Correction | None, part: Trainable) -> None:
         self._correction, self._part = correction, part
         self.sees = correction is not None and _takes_two(correction)
         if self.sees:
-            self._vector, self._views = part.flat(net.layout)
+            self._vector, self._views = part.flat()
 
     def __call__(self, gradients: Sequence[Tensor] = ()) -> Tensor | None:
         """Returns what is added. gradients: of each parameter, for one that sees them."""

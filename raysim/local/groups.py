@@ -41,8 +41,8 @@ def grouped(groups: tuple[ParameterGroup, ...], weight_decay: float, net: Net, p
     """Returns what each entry of the part's vector is trained with. Raises BadValue if a pattern matches nothing."""
     if not groups:
         return Grouped(None, weight_decay)
-    factors, of_factors = part.flat(net.layout)
-    decay, of_decay = part.flat(net.layout)
+    factors, of_factors = part.flat()
+    decay, of_decay = part.flat()
     factors.fill_(1.0)
     decay.fill_(weight_decay)
     names = [entry.name for entry in net.layout.entries]

@@ -18,7 +18,7 @@ from raysim.local.outputs import by_target, predicted
 from raysim.local.unkept import Unkept
 from raysim.models.equilibrium import Equilibrium, Solves
 from raysim.models.layers import BoundedLinear
-from raysim.models.layout import Layout
+from raysim.models.layout import Layout, view_of
 from raysim.models.names import is_pattern, is_under, nearest
 from raysim.models.norms import norms_of, required_norms
 from raysim.models.pairs import pairs_of
@@ -79,20 +79,26 @@ class Trainable(NamedTuple):
     span: slice  # where w lies in the flat vector of all parameters
     which: slice  # where the parameters lie in the list of all parameters
     bounded: list[BoundedLinear]  # layers with a bound on weights that are trained
+    layout: Layout  # of all parameters
 
     def project(self) -> None:
         """Moves bounded weights back within their bounds, in place. To be called after each step."""
         for layer in self.bounded:
             layer.project()
 
-    def flat(self, layout: Layout) -> tuple[Tensor, list[Tensor]]:
+    def flat(self) -> tuple[Tensor, list[Tensor]]:
         """Returns zeros in the shape of `w`, and their views in the shapes of the parameters."""
-        whole = torch.zeros(layout.size, device=self.w.device)
-        return whole[self.span], layout.views(whole)[self.which]
+        whole = torch.zeros(self.layout.size, device=self.w.device)
+        return whole[self.span], self.layout.views(whole)[self.which]
 
-    def joined(self, gradients: Sequence[Tensor], layout: Layout) -> Tensor:
+    def pieces(self, vector: Tensor) -> list[Tensor]:
+        """Returns views of a vector (n,) like `w` in the shapes of the parameters."""
+        first, entries = self.span.start or 0, self.layout.entries[self.which]
+        return [view_of(vector[e.offset - first : e.offset - first + e.size], e) for e in entries]
+
+    def joined(self, gradients: Sequence[Tensor]) -> Tensor:
         """Returns the gradients of the parameters as one new vector in the shape of `w`."""
-        vector, views = self.flat(layout)
+        vector, views = self.flat()
         torch._foreach_copy_(views, list(gradients))
         return vector
 
@@ -253,7 +259,8 @@ class Net:
         parameters = self.parameters[which]
         among = {id(parameter) for parameter in parameters}
         bounded = [m for m in self.module.modules() if isinstance(m, BoundedLinear) and id(m.weight) in among]
-        return Trainable(self.w[span], self.layout.views(self.w)[which], parameters, span, which, bounded)
+        views = self.layout.views(self.w)[which]
+        return Trainable(self.w[span], views, parameters, span, which, bounded, self.layout)
 
     def gradients(
         self, x: Tensor, y: Tensor, parameters: list[nn.Parameter], loss: LossFunction | None = None
@@ -293,7 +300,7 @@ class Net:
     @cached_property
     def _chain(self) -> Chain | None:
         """The module as a chain of linear layers, if it is one, and learns labels."""
-        _, views = self.part(None).flat(self.layout)
+        _, views = self.part(None).flat()
         in_order = [id(parameter) for parameter in self.module.parameters()] == [id(one) for one in self.parameters]
         return Chain.of(self.module, views) if self.loss is cross_entropy and in_order else None
 

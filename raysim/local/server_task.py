@@ -132,7 +132,7 @@ class ServerTask(Task):
 
             with self._net.embedding(of_entered) as whole_loss:
                 _, gradients = self._net.gradients(x, y, part.parameters, whole_loss)
-        return part.joined(gradients, self._net.layout)
+        return part.joined(gradients)
 
     def features(self, model: Model) -> Tensor:
         """Returns what `embed` gives for all the server's samples, (n, ...)."""

@@ -37,7 +37,7 @@ class Steps:
         self._taken, self._kept = 0, None
         if settings.plain:
             return
-        self._vector, self._views = part.flat(net.layout)
+        self._vector, self._views = part.flat()
         self._state = self._optimizer.init(part.w)
         if kept and kept.keys() == {TAKEN, *(KEPT + name for name in self._state)}:
             self._kept = kept

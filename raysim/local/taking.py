@@ -8,7 +8,6 @@ from torch import Tensor
 
 from raysim.local.gradients import Gradient, GradientPoint, Take
 from raysim.local.net import LossFunction, Net, Trainable
-from raysim.models.layout import view_of
 
 Taken = tuple[Tensor, Sequence[Tensor]]  # a batch's loss, 0-d, and the gradient of each parameter
 # From a batch to that. ready: its plain gradient, where that is taken already.
@@ -29,7 +28,7 @@ def taker(
 
     if not gradients:
         return plain
-    vector, views = part.flat(net.layout)
+    vector, views = part.flat()
     waiting: list[tuple[Tensor, Taken]] = []
 
     def joined(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
@@ -38,7 +37,7 @@ def taker(
         torch._foreach_copy_(views, list(pieces))
         return value, vector
 
-    point = GradientPoint(part.w, partial(_cut, net, part), generator)
+    point = GradientPoint(part.w, part.pieces, generator)
     take: Take = joined
     for one in gradients:
         take = partial(one.take, take, point)
@@ -49,10 +48,3 @@ def taker(
         return value, point.pieces(gradient)
 
     return all_of_them
-
-
-def _cut(net: Net, part: Trainable, vector: Tensor) -> list[Tensor]:
-    """Returns views of a vector (n,) like the part's, in the shapes of its parameters."""
-    first = part.span.start or 0
-    entries = net.layout.entries[part.which]
-    return [view_of(vector[e.offset - first : e.offset - first + e.size], e) for e in entries]

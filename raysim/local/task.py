@@ -205,7 +205,7 @@ class Task:
         self._net.mode(training=False)
         part = self._net.part(None)
         _, gradients = self._net.gradients(self.x, self.y, part.parameters)
-        return part.joined(gradients, self._net.layout)
+        return part.joined(gradients)
 
     def predict(self, model: Model, inputs: Tensor) -> Tensor:
         """Returns the logits, (n, ...), of inputs (n, ...), in eval mode."""

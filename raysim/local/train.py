@@ -87,14 +87,11 @@ class Criterion:
     relative: whether the tolerance is a fraction of the norm when first measured.
     """
 
-    def __init__(
-        self, net: Net, part: Trainable, decay: Tensor | float, tolerance: float | Tensor, relative: bool
-    ) -> None:
-        self.tolerance = torch.as_tensor(tolerance, dtype=torch.float32, device=net.device)
+    def __init__(self, part: Trainable, decay: Tensor | float, tolerance: float | Tensor, relative: bool) -> None:
+        self.tolerance = torch.as_tensor(tolerance, dtype=torch.float32, device=part.w.device)
         self.residual: Tensor | None = None  # the norm when last measured
         self._relative = relative
         self._part, self._decay = part, decay
-        self._vector, self._views = part.flat(net.layout)
 
     def met(self, gradients: Sequence[Tensor], extra: Tensor | None) -> bool:
         """Whether to stop now.
@@ -102,8 +99,7 @@ class Criterion:
         gradients: the gradient of the mean loss over all samples, for each parameter. extra: what is added to it, (n,),
         or None.
         """
-        torch._foreach_copy_(self._views, list(gradients))
-        followed = decayed(self._vector, self._part.w, self._decay)
+        followed = decayed(self._part.joined(gradients), self._part.w, self._decay)
         residual = (followed if extra is None else followed.add_(extra)).norm()
         if self.residual is None and self._relative:
             self.tolerance = self.tolerance * residual
@@ -139,11 +135,11 @@ def train(
     """
     trained = net.part(part)
     step = Steps(settings, net, trained, kept)
-    pull = Pull(correction, net, trained)
+    pull = Pull(correction, trained)
     take = taker(settings.gradients, net, trained, loss, partial(draws, "gradients"))
     augment = Augmenter(settings.augment, net.pixels, net.classes, partial(draws, "augment"))
     decay = 0.0 if settings.optimizer.decoupled else step.decay
-    criterion = None if tolerance is None else Criterion(net, trained, decay, tolerance, relative)
+    criterion = None if tolerance is None else Criterion(trained, decay, tolerance, relative)
     an_epoch = settings.batches(len(samples))
     whole = settings.batch_size is None or settings.batch_size >= len(samples)
     # A criterion takes the gradient of all samples. With batches of all samples, that is the gradient of the step, and

@@ -75,7 +75,7 @@ def written(net: Net, task: Task, local: Any, correction: Any, radius: float) ->
     net.load(task.received)
     net.mode(training=True)
     part = net.part(None)
-    joined, views = part.flat(net.layout)
+    joined, views = part.flat()
     rule = Written(local, net.w, part.views)
     for x, y, _ in batches(Samples.of(task.x, task.y), local, order):
         extra = None if correction is None else correction(net.w)
