@@ -46,12 +46,24 @@ Raw = dict[str, Any]
 Simulate = Callable[..., raysim.Result]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--once", action="store_true", help="each test once, with the first of its parameters")
+
+
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Some marks mean that a test is slow, too. Those that share the session on Ray are given to one process."""
     if any(item.get_closest_marker(name) for name in ("chaos", "cluster", "docs", "long", "package")):
         item.add_marker("slow")
     if "ray_session" in getattr(item, "fixturenames", ()):
         item.add_marker(pytest.mark.xdist_group("ray"))
+
+
+@pytest.hookimpl(trylast=True)  # of those that -m and -k have left
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With --once, keeps one item of each test."""
+    if config.getoption("once"):
+        items[:] = {item.nodeid.partition("[")[0]: item for item in reversed(items)}.values()
+        items.reverse()
 
 
 @pytest.fixture
