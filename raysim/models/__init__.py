@@ -1,4 +1,4 @@
-"""All models, each in a file of its own. To add one, import it here and put it into `MODELS`."""
+"""All models. To add one, import it here and put it into `MODELS`."""
 
 from raysim.models.cnn import CNN as CNN
 from raysim.models.deq_mlp import DEQMLP as DEQMLP

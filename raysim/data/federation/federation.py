@@ -154,13 +154,13 @@ def divide(
     with located("server_data"):
         server, taken = drawn(server_data, dataset, available, generator(seed, "server data"))
     with located("public"):
-        shared = _shared(data, dataset, public)
+        shared, places = _shared(data, dataset, public)
         public_rows = public.draw(shared, generator(seed, "public"))
     if public.split == "test":
         taken = {**taken, "test": np.append(taken["test"], public_rows)}
     held, held_out = held.without(taken["train"]), held_out.without(taken[tested])
-    shared_rows = _shared_rows(dataset, public, shared, public_rows)
-    held, aside = set_aside(held, data.participants, data.validation, shared_rows, seed)
+    never_aside = np.flatnonzero(np.isin(places, public_rows))
+    held, aside = set_aside(held, data.participants, data.validation, never_aside, seed)
     server, validation = _validation(data.validation, dataset.train.take(aside.rows), server, seed)
     evaluation_rows = evaluated[~np.isin(evaluated, taken["test"])]
     with located("data"):
@@ -193,27 +193,17 @@ def _require_samples(data: Federated | Quadratic, evaluated: int, validation: in
         raise BadValue(f"{text}; give clients more of them, or leave it out", "validation")
 
 
-def _shared(data: Federated | Quadratic, dataset: Dataset, public: Public) -> Split:
-    """Returns the samples that public ones are drawn from."""
+def _shared(data: Federated | Quadratic, dataset: Dataset, public: Public) -> tuple[Split, np.ndarray]:
+    """Returns the samples that public ones are drawn from, and at which of their rows the training samples are."""
     if public.split == "test":
-        return dataset.test
+        return dataset.test, np.empty(0, dtype=np.int64)
     if public.from_all and public.samples and (whole := data.whole()) is not data:
         everything = whole.load().train
-        used = everything.take(first_rows(everything.y, len(dataset.train), dataset.num_classes))
+        places = first_rows(everything.y, len(dataset.train), dataset.num_classes)
+        used = everything.take(places)
         # Features are scaled by the samples that are loaded, but clients and public samples must be scaled alike.
-        return everything if same(used.x, dataset.train.x) else standardised(used, everything)[1]
-    return dataset.train
-
-
-def _shared_rows(dataset: Dataset, public: Public, shared: Split, rows: np.ndarray) -> np.ndarray:
-    """Returns which rows of the training samples are public. shared: the samples that
-    these were drawn from. rows: which of them they are."""
-    if public.split == "test":
-        return rows[:0]
-    if shared is dataset.train:
-        return rows
-    used = first_rows(shared.y, len(dataset.train), dataset.num_classes)
-    return np.flatnonzero(np.isin(used, rows))
+        return everything if same(used.x, dataset.train.x) else standardised(used, everything)[1], places
+    return dataset.train, np.arange(len(dataset.train))
 
 
 def _validation(share: float, of_clients: Split, server: ServerSamples, seed: int) -> tuple[ServerSamples, Split]:
