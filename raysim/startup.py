@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.machinery import PathFinder
 from pathlib import Path
-from types import TracebackType
 
 PACKAGES = ("actors", "raysim", "results")
 
@@ -48,12 +47,6 @@ def one_line_if_interrupted() -> Iterator[None]:
         yield
     except KeyboardInterrupt as error:
         interrupt, before = error, sys.excepthook
-
-        def tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-            if error is interrupt:
-                print("interrupted before anything began", file=sys.stderr)
-            else:
-                before(kind, error, trace)
-
-        sys.excepthook = tell
+        line = "interrupted before anything began\n"
+        sys.excepthook = lambda *told: sys.stderr.write(line) if told[1] is interrupt else before(*told)
         raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from actors import OnNode
 from raysim.doctor.node import Node
@@ -26,13 +26,14 @@ _SOFTWARE: dict[str, tuple[Callable[[Node], object], str]] = {
 }
 
 
-KINDS = ("wrong", "differs", "note")  # the most serious first
+Kind = Literal["wrong", "differs", "note"]  # wrong: the run would fail
+KINDS: tuple[Kind, ...] = get_args(Kind)  # the most serious first
 
 
 class Finding(NamedTuple):
     """A fact that the user should know before the run."""
 
-    kind: Literal["wrong", "differs", "note"]  # wrong: the run would fail
+    kind: Kind
     text: str  # where, what, and what to do
 
 
@@ -46,74 +47,67 @@ def paths_read(scenario: Scenario) -> tuple[str, ...]:
 def findings(scenario: Scenario, places: Sequence[OnNode[Node]]) -> list[Finding]:
     """Returns the findings about nodes for a scenario: what is wrong, how they differ, and what else is worth
     knowing."""
-    found = [*_unanswered(places), *_paths(scenario, places), *_capability(scenario, places), *_gpus(scenario, places)]
-    return [*found, *_differences(places), *_space(places)]
-
-
-def _examined(places: Sequence[OnNode[Node]]) -> Iterator[tuple[OnNode[Node], Node]]:
+    found: list[Finding] = []
     for place in places:
-        if place.answer is not None:
-            yield place, place.answer
+        of_node = _unexamined(place) if place.answer is None else _of_node(scenario, place, place.answer, places)
+        found += (Finding(kind, f"{place.address}: {text}") for kind, text in of_node)
+    asked = scenario.resources
+    if not (asked.gpus_per_client or asked.gpus_per_aggregator) and any(place.resources.get("GPU") for place in places):
+        found.append(Finding("note", "the scenario uses no GPU, and there are some; see resources.gpus_per_client"))
+    return [*found, *_differences(places)]
 
 
-def _unanswered(places: Sequence[OnNode[Node]]) -> Iterator[Finding]:
-    for place in places:
-        if place.answer is None:
-            lacks = "No module named" in place.error or "failed to import" in place.error
-            cure = "install raysim there, in the Python that runs Ray" if lacks else "see Ray's logs there"
-            yield Finding("wrong", f"{place.address}: could not be examined: {place.error}; {cure}")
+def _unexamined(place: OnNode[Node]) -> Iterator[tuple[Kind, str]]:
+    lacks = "No module named" in place.error or "failed to import" in place.error
+    cure = "install raysim there, in the Python that runs Ray" if lacks else "see Ray's logs there"
+    yield "wrong", f"could not be examined: {place.error}; {cure}"
 
 
-def _paths(scenario: Scenario, places: Sequence[OnNode[Node]]) -> Iterator[Finding]:
-    nodes = scenario.resources.load_on
-    for place, node in _examined(places):
-        loads = place.is_driver if nodes is None else _allowed(nodes, place)
-        if loads and (lost := list(node.missing)):
-            there = [other.address for other, found in _examined(places) if not set(lost) & set(found.missing)]
-            cure = (
-                f"it is on {', '.join(there)}: start the run there, or name that node by resources.load_on"
-                if there
-                else "put the data there, or correct the path"
-            )
-            yield Finding("note", f"{place.address}: loads the data, and has no {', '.join(lost)}; {cure}")
+def _of_node(
+    scenario: Scenario, place: OnNode[Node], node: Node, places: Sequence[OnNode[Node]]
+) -> Iterator[tuple[Kind, str]]:
+    """Yields what is to be said of a node. places: all nodes."""
+    asked = scenario.resources
+    loads = place.is_driver if asked.load_on is None else _allowed(asked.load_on, place)
+    if loads and (lost := list(node.missing)):
+        there = [one.address for one in places if one.answer and not set(lost) & set(one.answer.missing)]
+        cure = f"it is on {', '.join(there)}: start the run there, or name that node by resources.load_on"
+        cure = cure if there else "put the data there, or correct the path"
+        yield "note", f"loads the data, and has no {', '.join(lost)}; {cure}"
+    pinned, has = asked.cpu_capability, (node.machine.capability or "").lower()
+    if pinned and has in _CAPABILITIES and _CAPABILITIES.index(has) < _CAPABILITIES.index(pinned):
+        text = f"resources.cpu_capability is {pinned}, and the CPU has {has} at most"
+        yield "wrong", f"{text}; take {has}, or keep workers off this node"
+    if asked.gpus_per_client or asked.gpus_per_aggregator:
+        yield from _of_gpus(place, node)
+    if node.free_disk_bytes < _LITTLE_DISK:
+        text = f"{node.free_disk_bytes / 2**20:.0f} MiB of disk are free, where Ray spills what memory cannot hold"
+        yield "note", f"{text}; free some"
 
 
 def _allowed(nodes: Nodes, place: OnNode[Node]) -> bool:
     return nodes.allow(place.labels) and all(name in place.resources for name in nodes.custom)
 
 
-def _capability(scenario: Scenario, places: Sequence[OnNode[Node]]) -> Iterator[Finding]:
-    pinned = scenario.resources.cpu_capability
-    for place, node in _examined(places):
-        has = (node.machine.capability or "").lower()
-        if pinned and has in _CAPABILITIES and _CAPABILITIES.index(has) < _CAPABILITIES.index(pinned):
-            text = f"resources.cpu_capability is {pinned}, and the CPU has {has} at most"
-            yield Finding("wrong", f"{place.address}: {text}; take {has}, or keep workers off this node")
-
-
-def _gpus(scenario: Scenario, places: Sequence[OnNode[Node]]) -> Iterator[Finding]:
-    asked = scenario.resources
-    shares = asked.gpus_per_client or asked.gpus_per_aggregator
-    for place, node in _examined(places):
-        declared = place.resources.get("GPU", 0)
-        stands_in = any(gpu.name == "stand-in" for gpu in node.gpus)
-        if shares and declared and not stands_in and node.torch_sees < declared:
-            built = f"torch {node.machine.torch} is built for CUDA {node.cuda}" if node.cuda else "torch has no CUDA"
-            text = f"Ray has {declared:g} GPU there, and torch sees {node.torch_sees} ({built})"
-            yield Finding("wrong", f"{place.address}: {text}; install a driver and a torch that fit each other")
-        for number, gpu in enumerate(node.gpus):
-            if shares and gpu.free_bytes < 0.9 * gpu.total_bytes:
-                used = (gpu.total_bytes - gpu.free_bytes) / 2**30
-                yield Finding("note", f"{place.address}: {used:.1f} GiB of GPU {number} are in use by others")
-    if not shares and any(place.resources.get("GPU", 0) for place in places):
-        yield Finding("note", "the scenario uses no GPU, and there are some; see resources.gpus_per_client")
+def _of_gpus(place: OnNode[Node], node: Node) -> Iterator[tuple[Kind, str]]:
+    declared = place.resources.get("GPU", 0)
+    stands_in = any(gpu.name == "stand-in" for gpu in node.gpus)
+    if declared and not stands_in and node.torch_sees < declared:
+        built = f"torch {node.machine.torch} is built for CUDA {node.cuda}" if node.cuda else "torch has no CUDA"
+        text = f"Ray has {declared:g} GPU there, and torch sees {node.torch_sees} ({built})"
+        yield "wrong", f"{text}; install a driver and a torch that fit each other"
+    for number, gpu in enumerate(node.gpus):
+        if gpu.free_bytes < 0.9 * gpu.total_bytes:
+            used = (gpu.total_bytes - gpu.free_bytes) / 2**30
+            yield "note", f"{used:.1f} GiB of GPU {number} are in use by others"
 
 
 def _differences(places: Sequence[OnNode[Node]]) -> Iterator[Finding]:
     for what, (value, cure) in _SOFTWARE.items():
         having: dict[object, list[str]] = {}
-        for place, node in _examined(places):
-            having.setdefault(value(node), []).append(place.address)
+        for place in places:
+            if place.answer is not None:
+                having.setdefault(value(place.answer), []).append(place.address)
         if len(having) > 1:
             text = ", ".join(f"{value or 'none'} on {_some(where)}" for value, where in having.items())
             yield Finding("differs", f"{what}: {text}; {cure}")
@@ -121,10 +115,3 @@ def _differences(places: Sequence[OnNode[Node]]) -> Iterator[Finding]:
 
 def _some(addresses: list[str]) -> str:
     return ", ".join(addresses[:3]) + (f" and {len(addresses) - 3} more" if len(addresses) > 3 else "")
-
-
-def _space(places: Sequence[OnNode[Node]]) -> Iterator[Finding]:
-    for place, node in _examined(places):
-        if node.free_disk_bytes < _LITTLE_DISK:
-            text = f"{node.free_disk_bytes / 2**20:.0f} MiB of disk are free, where Ray spills what memory cannot hold"
-            yield Finding("note", f"{place.address}: {text}; free some")

@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -80,7 +81,8 @@ def _keep_torch(after: ExitStack, torch: Any) -> None:
 
 
 def _set_device(torch: Any, device: Any) -> None:
-    """Makes a device the default again, if a module that was imported has set another one."""
+    """Makes a device the default again, if a module that was imported has set another one: what a user's `with` block
+    has made the default must not become that for ever."""
     if torch.get_default_device() != device:
         torch.set_default_device(None if device.type == "cpu" else device)
 
@@ -91,7 +93,10 @@ def _settings(torch: Any) -> list[Setting]:
     return [
         (torch.get_default_dtype, torch.set_default_dtype, torch.float32),
         (torch.is_grad_enabled, torch.set_grad_enabled, True),
-        *((_autocasts(torch, kind), _autocast(torch, kind), False) for kind in ("cpu", "cuda")),
+        *(
+            (partial(torch.is_autocast_enabled, kind), partial(torch.set_autocast_enabled, kind), False)
+            for kind in ("cpu", "cuda")
+        ),
         (_flushes, torch.set_flush_denormal, False),
         (torch.get_deterministic_debug_mode, torch.set_deterministic_debug_mode, 0),
         _attribute(torch.utils.deterministic, "fill_uninitialized_memory", True),
@@ -122,15 +127,7 @@ def _precisions(backends: Any) -> Iterator[Setting]:
 
 
 def _attribute(owner: Any, name: str, standard: Any) -> Setting:
-    return lambda: getattr(owner, name), lambda value: setattr(owner, name, value), standard
-
-
-def _autocasts(torch: Any, kind: str) -> Callable[[], bool]:
-    return lambda: torch.is_autocast_enabled(kind)
-
-
-def _autocast(torch: Any, kind: str) -> Callable[[bool], None]:
-    return lambda enabled: torch.set_autocast_enabled(kind, enabled)
+    return partial(getattr, owner, name), partial(setattr, owner, name), standard
 
 
 def _flushes() -> bool:

@@ -69,19 +69,24 @@ def dry_notes(scenario: Scenario) -> list[str]:
 
 def require_plan(scenario: Scenario) -> None:
     """Raises ScenarioError if the timeline, or its end, is known only once clients have trained."""
+    if problems := [*_unknown(scenario)]:
+        raise ScenarioError(scenario.name, problems)
+
+
+def _unknown(scenario: Scenario) -> Iterator[Problem]:
+    """Yields what a dry run cannot know."""
+    dry = "in a dry run, which trains nobody, got"
     if math.isinf(min(scenario.run.horizon[:3])):
         got = f"one by {scenario.run.until.trained}" if scenario.run.until else "none"
-        text = f"must have an end that is known in a dry run, which trains nobody, got {got}; add virtual_time or"
-        raise ScenarioError(scenario.name, [Problem("run.until", f"{text} updates, or run.rounds, or leave out --dry")])
+        cure = "add virtual_time or updates, or run.rounds, or leave out --dry"
+        yield Problem("run.until", f"must have an end that is known {dry} {got}; {cure}")
     if scenario.needs_losses:
-        text = (
-            "must not need losses in a dry run, which trains nobody, got "
-            f"{scenario.world.dispatch.policy.name}; take another policy, or run it without --dry"
-        )
-        raise ScenarioError(scenario.name, [Problem("world.dispatch.policy", text)])
+        policy = scenario.world.dispatch.policy.name
+        text = f"must not need losses {dry} {policy}; take another policy, or run it without --dry"
+        yield Problem("world.dispatch.policy", text)
     if scenario.delays_follow_training:
+        got = f"compute with {scenario.algorithm.name}, whose clients may stop early"
         text = (
-            "must not depend on how long clients really train in a dry run, which trains nobody, got compute with "
-            f"{scenario.algorithm.name}, whose clients may stop early; take other delays, or run it without --dry"
+            f"must not depend on how long clients really train {dry} {got}; take other delays, or run it without --dry"
         )
-        raise ScenarioError(scenario.name, [Problem("world.delay", text)])
+        yield Problem("world.delay", f"{text}; take other delays, or run it without --dry")
