@@ -17,7 +17,7 @@ from raysim.scenario import Scenario, parse_scenario
 from raysim.scenario.example import placed, required
 from raysim.scenario.explain import explain
 from raysim.scenario.kinds import Kind, find_parts, kind_of, kinds
-from raysim.scenario.yaml import override, read
+from raysim.scenario.yaml import override_all, read
 
 
 class Subject:
@@ -35,8 +35,7 @@ class Subject:
         else:
             self.kind, self.part = own_part(self.name) if ":" in name else shipped_part(name)
             self.block = {"name": self.name, **required(self.part)}
-        wrong = [problem for text in settings if (problem := override(self.block, text))]
-        if wrong:
+        if wrong := override_all(self.block, settings):
             raise ScenarioError(name, wrong)
         self._file = scenario
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from operator import attrgetter
@@ -37,17 +39,24 @@ def import_class(path: str) -> Any:
         raise WrongClass(
             f"{text}, and named as Python imports it, got {path!r}; write {name or 'my_module'}:{attribute}, say"
         )
-    try:
+    with _importing(f"{text}, got {path!r}, whose import raises"):
         if module not in sys.modules:
             with standard_state():
                 importlib.import_module(module)
         return attrgetter(attribute)(sys.modules[module])
+
+
+@contextmanager
+def _importing(what: str) -> Iterator[None]:
+    """Raises WrongClass for what the block raises. what: how its text begins."""
+    try:
+        yield
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a module can raise anything while it is imported
         raises = f"{type(error).__name__}: {str(error).partition(chr(10))[0].rstrip('.')}"
         where = f", raised at {frames[-1].place}" if (frames := frames_of(error)) else ""
-        raise WrongClass(f"{text}, got {path!r}, whose import raises {raises}{where}") from error
+        raise WrongClass(f"{what} {raises}{where}") from error
 
 
 def path_of(part: type[Any]) -> str:
@@ -88,13 +97,8 @@ def load_registered(group: str, name: str, bases: tuple[type[Any], ...]) -> Any:
     if others:
         packages = " and ".join(sorted(map(_package, entries)))
         raise WrongClass(f"must be registered by one package only, got {name!r} of {packages}; remove one of them")
-    try:
+    with _importing(f"{name!r} of the package {_package(first)} cannot be imported from {first.value}:"):
         found = first.load()
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # a module can raise anything while it is imported
-        text = f"cannot be imported from {first.value}: {type(error).__name__}: {error}"
-        raise WrongClass(f"{name!r} of the package {_package(first)} {text}") from error
     require_part(found, bases, first.value)
     field = found.model_fields["name"]
     if field.default != name:

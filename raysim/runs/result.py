@@ -11,6 +11,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
 from raysim.models.part import ModelPart
+from raysim.parts.plain import as_tuples
 from raysim.runs.folder import digest_of
 from raysim.runs.origin import own_code
 from raysim.scenario.load import parse_model
@@ -137,11 +138,16 @@ class Result:
             )
         if which == "best" and which not in left:
             raise FileNotFoundError(f"{self.folder}: must be a run with run.keep_best to have {name}, got one without")
-        tensors = _tensors(self.folder / name)
+        file = self.folder / name
+        try:
+            with local_copy(file) as copy:
+                tensors = dict(load_file(copy))
+        except SafetensorError as error:
+            raise NotARun(f"{file}: must be a whole file of tensors, got {error}; run the scenario again") from error
         known, found = left.get(which), digest_of(tensors)
         if known not in (None, found):
             text = f"must be as the run wrote it, with the digest {known} that run.json names, got {found}"
-            raise NotARun(f"{self.folder / name}: {text}; copy it again from where it is whole, or run it again")
+            raise NotARun(f"{file}: {text}; copy it again from where it is whole, or run it again")
         return tensors
 
     def _of_peer(self, peer: int | None, *, best: bool) -> dict[str, Any]:
@@ -163,24 +169,11 @@ class Result:
 
         with own_code(self.folder, self.info):
             model = self._model or parse_model(self.info["scenario"]["model"], str(self.folder / "run.json"))
-            module = initialise(model, _shape(self.info["input_shape"]), self.info["classes"], self.info["seed"])
+            shape = as_tuples(self.info["input_shape"])
+            module = initialise(model, shape, self.info["classes"], self.info["seed"])
         vectors = {key: torch.tensor(value) for key, value in saved.items()}
         layout = Layout(module, model.personal, channels_last=model.channels_last, norm=model.norm)
         layout.bind(module, vectors["w"])
         layout.load_buffers(module, vectors["buffers"])
         module.eval()  # which a module's own train() may not return
         return module
-
-
-def _shape(kept: Any) -> Any:
-    """Returns the shape of inputs that run.json keeps: that of one array, or those of several by name."""
-    return {name: tuple(shape) for name, shape in kept.items()} if isinstance(kept, dict) else tuple(kept)
-
-
-def _tensors(file: Path) -> dict[str, Any]:
-    """Returns a file's arrays by name. Raises NotARun where it is damaged, FileNotFoundError where none is."""
-    try:
-        with local_copy(file) as copy:
-            return dict(load_file(copy))
-    except SafetensorError as error:
-        raise NotARun(f"{file}: must be a whole file of tensors, got {error}; run the scenario again") from error

@@ -1,6 +1,6 @@
 """Reads scenario files as plain data, and sets keys in such data."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,36 +30,35 @@ def read(path: str | Path) -> dict[str, Any]:
 
 def override_all(raw: dict[str, Any], overrides: Sequence[str]) -> list[Problem]:
     """Sets keys of `raw` in place, as texts such as "algorithm.buffer=20" say. Returns problems."""
-    if problems := unlisted(overrides, "overrides"):
-        return problems
-    return [problem for text in overrides if (problem := override(raw, text))]
+    settings, problems = settings_of(overrides, "overrides", "--set")
+    return problems + [problem for path, value in settings if (problem := assign(raw, path, value, "--set"))]
 
 
-def unlisted(texts: Sequence[str], name: str) -> list[Problem]:
-    """Returns a problem if an argument is not a list of texts. A single text would be taken for a list of letters."""
-    if isinstance(texts, Sequence) and not isinstance(texts, str) and all(isinstance(text, str) for text in texts):
-        return []
-    return [Problem(name, f'must be a list of texts such as ["run.rounds=100"], got {quoted(texts)}; write it so')]
+def settings_of(
+    texts: Sequence[str], argument: str, option: str, read: Callable[[str], Any] = parse
+) -> tuple[list[tuple[str, Any]], list[Problem]]:
+    """Returns the keys and values of texts such as "algorithm.buffer=20", and problems.
 
-
-def override(raw: dict[str, Any], text: str) -> Problem | None:
-    """Sets a key of `raw` in place, as a text such as "algorithm.buffer=20" says. Returns a problem, or None."""
-    split = split_override(text)
-    if isinstance(split, Problem):
-        return split
-    path, value = split
-    try:
-        return assign(raw, path, parse(value), "--set")
-    except ValueError as error:
-        return Problem("--set", f"{path} must be set to YAML, got {quoted(value)}: {error}")
-
-
-def split_override(text: str, option: str = "--set") -> tuple[str, str] | Problem:
-    """Splits "key.path=value" into path and value, or returns a problem. option: the path of that problem."""
-    path, equals, value = text.partition("=")
-    if not equals or not all(path.strip().split(".")):
-        return Problem(option, f"must be key.path=value, got {quoted(text)}")
-    return path.strip(), value
+    argument: where the texts are from, in Python. option: where they are from on the command line, which is the path of
+    problems. read: makes a value of a text. It raises ValueError for what is no YAML.
+    """
+    # A single text would be taken for a list of letters.
+    if not isinstance(texts, Sequence) or isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+        must = 'must be a list of texts such as ["run.rounds=100"]'
+        return [], [Problem(argument, f"{must}, got {quoted(texts)}; write it so")]
+    found: list[tuple[str, Any]] = []
+    problems = []
+    for text in texts:
+        path, equals, value = text.partition("=")
+        path = path.strip()
+        if not equals or not all(path.split(".")):
+            problems.append(Problem(option, f"must be key.path=value, got {quoted(text)}"))
+            continue
+        try:
+            found.append((path, read(value)))
+        except ValueError as error:
+            problems.append(Problem(option, f"{path} must be set to YAML, got {quoted(value)}: {error}"))
+    return found, problems
 
 
 def assign(raw: dict[str, Any], path: str, value: Any, where: str) -> Problem | None:

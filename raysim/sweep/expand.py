@@ -15,7 +15,7 @@ from raysim.parts.errors import Problem, ScenarioError, quoted
 from raysim.scenario import Scenario
 from raysim.scenario.explain import explain
 from raysim.scenario.load import name_after, parse_scenario, set_case
-from raysim.scenario.yaml import assign, read, split_override, unlisted
+from raysim.scenario.yaml import assign, read, settings_of
 from raysim.sweep.cases import choose, missing
 from raysim.sweep.settings import Direction, Range, Search, Sweep, direction_of
 from results.yaml import parse
@@ -208,25 +208,15 @@ def _refused(plan: Plan) -> Iterator[Problem]:
             yield Problem(f"sweep.search.over.{key}", "is to be tuned, but is also set or in the grid; leave one out")
 
 
-def _values(option: str, texts: Sequence[str], problems: list[Problem]) -> Iterator[tuple[str, list[Any]]]:
-    """Yields each key with its values, which commas separate. Adds what is wrong to `problems`."""
-    if wrong := unlisted(texts, "search" if option == "--search" else "overrides"):
-        problems += wrong
-        return
-    for text in texts:
-        split = split_override(text, option)
-        if isinstance(split, Problem):
-            problems.append(split)
-            continue
-        try:
-            values = parse(f"[{split[1]}]")
-        except ValueError as error:
-            problems.append(Problem(option, f"{split[0]} must be set to YAML, got {quoted(split[1])}: {error}"))
-            continue
-        if values:
-            yield split[0], values
-        else:
-            problems.append(Problem(option, f"{split[0]} must be set to a value, got none"))
+def _values(option: str, texts: Sequence[str], problems: list[Problem]) -> list[tuple[str, list[Any]]]:
+    """Returns each key with its values, which commas separate. Adds what is wrong to `problems`."""
+    argument = "search" if option == "--search" else "overrides"
+    found, wrong = settings_of(texts, argument, option, lambda text: parse(f"[{text}]"))
+    problems += [
+        *wrong,
+        *(Problem(option, f"{key} must be set to a value, got none") for key, some in found if not some),
+    ]
+    return [(key, some) for key, some in found if some]
 
 
 def _range(values: list[Any]) -> dict[str, Any] | None:

@@ -146,10 +146,11 @@ class _Trier:
         evaluations so far have been reported to Optuna again. rounds: the sum over the trial's earlier runs.
         """
         early = None if folder else self.earlier.to_resume(scenario)
-        metric, split = self.settings.metric, scenario.evaluated_splits[0]
+        of_run = self.settings.metric, scenario.evaluated_splits[0]
         pruner = Pruner(suggestion, self.settings, rounds)
         try:
-            for round, value in _history(folder, metric, split) if folder else _until_checkpoint(early, metric, split):
+            past = _history(folder, *of_run) if folder else _until_checkpoint(early, *of_run) if early else []
+            for round, value in past:
                 pruner.report(round, value)
         except StopRun as stop:
             return RunOutcome("stopped", folder or early, str(stop))
@@ -163,7 +164,7 @@ class _Trier:
         observers = [Callback(pruner), *observers_of(scenario, self.observers, one_of_several=True)]
         outcome = attempt(self.slots, scenario, self.out, observers, early, label)
         if pruner.measured:
-            raise _unmeasured(metric, pruner.measured)
+            raise _unmeasured(self.settings.metric, pruner.measured)
         return outcome
 
 
@@ -214,15 +215,10 @@ def _history(folder: Path, metric: str, split: str) -> list[tuple[int, float]]:
     return found
 
 
-def _until_checkpoint(folder: Path | None, metric: str, split: str) -> list[tuple[int, float]]:
-    """Returns (rounds over, value) of each evaluation of a run that ended early, up to its checkpoint.
-
-    Returns [] if there is no run, or if it has no checkpoint.
-    """
-    checkpoint = Checkpoint.read(folder) if folder else None
-    if folder is None or checkpoint is None:
-        return []
-    return _evaluated(folder, metric, split, checkpoint.rows["evaluations"])
+def _until_checkpoint(folder: Path, metric: str, split: str) -> list[tuple[int, float]]:
+    """Returns (rounds over, value) of each evaluation of a run that ended early, up to its checkpoint, if any."""
+    checkpoint = Checkpoint.read(folder)
+    return _evaluated(folder, metric, split, checkpoint.rows["evaluations"]) if checkpoint else []
 
 
 def _evaluated(folder: Path, metric: str, split: str, rows: int | None = None) -> list[tuple[int, float]]:
