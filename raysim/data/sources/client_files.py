@@ -45,14 +45,14 @@ class ClientFiles(RawSamples):
         """Joins the clients' samples, with a column `user`. Raises FileNotFoundError or ValueError with the file."""
         of_tff, of_files = self._of_tff(), self._files()
         if of_files[0]:
-            found = [_read(files) for files in of_files if files]
+            splits = as_splits(*(_read(files) for files in of_files if files), order=_order)
         elif of_tff:
-            found = [_read_tff(file) for file in of_tff]
+            splits = as_splits(*map(_read_tff, of_tff))
         else:
             text = "must be a folder with an .npz file for each client, in it or in `train`, but"
             where = str(location(self.path).expanduser().absolute())
             raise MissingFile(f"{text} {where!r} has none; correct the path", "path")
-        train, *test = (Raw(split.x, split.y, split.columns) for split in as_splits(*found, order=_order))
+        train, *test = (Raw(split.x, split.y, split.columns) for split in splits)
         return self.made_of(train, test[0] if test else None)
 
     def _files(self) -> tuple[list[Path], list[Path]]:
