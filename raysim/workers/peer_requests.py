@@ -1,4 +1,5 @@
-"""The requests that the engine makes of workers in a run without a server: one class for each kind of job.
+"""The requests that the engine makes of workers in a run without a server: one class for each kind of job. Methods of
+`raysim.workers.peers` with the names of requests carry them out.
 
 One `Value` holds the states, drafts or messages of several peers, with a row for each. A `Place` names a row of one.
 """
@@ -6,16 +7,13 @@ One `Value` holds the states, drafts or messages of several peers, with a row fo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from actors import Answer, Gang, Query, Request, Value
+from actors import Query, Request, Value
 from raysim.terms import Moment, Wire
-from raysim.workers.replies import Apart, Evaluated, MixedPeer, PeerCost
-
-if TYPE_CHECKING:
-    from raysim.workers.peers import PeersWorker
+from raysim.workers.replies import Apart, Evaluated, MixedPeer
 
 Row = TypeVar("Row")
 Own: TypeAlias = "tuple[Wire, Wire]"
@@ -33,16 +31,6 @@ class Place(NamedTuple, Generic[Row]):
         """The record itself. Only the worker that got the request may read it."""
         found: Row = self.value.content[self.row]
         return found
-
-
-@dataclass(frozen=True)
-class PeerCostRequest(Query[PeerCost]):
-    """Measures what a peer's training and mixing cost."""
-
-    name = "cost"
-
-    def ask(self, worker: PeersWorker) -> PeerCost:
-        return worker.cost()
 
 
 class Turn(NamedTuple):
@@ -77,9 +65,6 @@ class MixRequest(Request[list[MixedPeer], Mixture]):
     def leaves(self) -> Mixture:
         return Mixture(own=Value(), messages=Value())
 
-    def call(self, worker: PeersWorker, gang: Gang) -> Answer[list[MixedPeer], Mixture]:
-        return worker.mix(self)
-
 
 class PeerState(NamedTuple):
     """A peer, and where its state is kept."""
@@ -96,9 +81,6 @@ class EvaluatePeersRequest(Query[list[dict[str, Evaluated]]]):
     name = "evaluate"
     version: int  # number of rounds that are over
     peers: tuple[PeerState, ...]
-
-    def ask(self, worker: PeersWorker) -> list[dict[str, Evaluated]]:
-        return worker.evaluate(self)
 
 
 class Differences(NamedTuple):
@@ -121,9 +103,6 @@ class CompareRequest(Request[Apart, Differences]):
     def remade(self, left: Differences) -> Differences:
         return left
 
-    def call(self, worker: PeersWorker, gang: Gang) -> Answer[Apart, Differences]:
-        return worker.compare(self)
-
 
 @dataclass(frozen=True)
 class ConsensusRequest(Query[dict[str, float]]):
@@ -131,9 +110,6 @@ class ConsensusRequest(Query[dict[str, float]]):
 
     name = "consensus"
     sums: tuple[Value[Wire], ...]
-
-    def ask(self, worker: PeersWorker) -> dict[str, float]:
-        return worker.consensus(self)
 
 
 @dataclass(frozen=True)
@@ -143,6 +119,3 @@ class FinishPeersRequest(Query[dict[str, np.ndarray]]):
     name = "finish"
     version: int
     peers: tuple[PeerState, ...]
-
-    def ask(self, worker: PeersWorker) -> dict[str, np.ndarray]:
-        return worker.finish(self)

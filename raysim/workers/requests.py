@@ -1,7 +1,8 @@
 """The requests that the engine makes of workers in a run with a server: one class for each kind of job.
 
-Nothing here loads torch. A `Value` in a request refers to something that an earlier job left with the workers. The
-worker that carries out the request finds it in the value's `content`.
+Nothing here loads torch. The worker's method of a request's name carries it out, such as `train` of
+`raysim.workers.client` or `step` of `raysim.workers.server`. A `Value` in a request refers to something that an earlier
+job left with the workers. The worker that carries out the request finds it in the value's `content`.
 """
 
 from __future__ import annotations
@@ -20,11 +21,9 @@ from raysim.workers.replies import (
     OwnMetrics,
     StepReply,
     TrainedClient,
-    UpdateCost,
 )
 
 if TYPE_CHECKING:
-    from raysim.workers.client import ClientWorker
     from raysim.workers.server import ServerWorker
     from raysim.workers.wire import StateValues
 
@@ -51,19 +50,6 @@ class FirstRequest(Request[None, First]):
 
     def leaves(self) -> First:
         return First(message=Value(), client=Value(), state={name: Value() for name in self.entries})
-
-    def call(self, worker: ServerWorker, gang: Gang) -> Answer[None, First]:
-        return worker.first(self)
-
-
-@dataclass(frozen=True)
-class CostRequest(Query[UpdateCost]):
-    """Measures what an update costs."""
-
-    name = "cost"
-
-    def ask(self, worker: ServerWorker) -> UpdateCost:
-        return worker.cost()
 
 
 # --- training and steps -----------------------------------------------------------------------------------------------
@@ -108,9 +94,6 @@ class TrainRequest(Request[list[TrainedClient], TrainedChunk]):
 
     def remade(self, left: TrainedChunk) -> tuple[Value[Update]]:
         return (left.update,)  # not the states, which live long and would keep their origins in memory
-
-    def call(self, worker: ClientWorker, gang: Gang) -> Answer[list[TrainedClient], TrainedChunk]:
-        return worker.train(self)
 
 
 class SteppedState(NamedTuple):
@@ -167,9 +150,6 @@ class EvaluateRequest(Request[MetricSums, KeptOutputs]):
     def remade(self, left: KeptOutputs) -> tuple[Value[Wire], ...]:
         return left.outputs
 
-    def call(self, worker: ClientWorker, gang: Gang) -> Answer[MetricSums, KeptOutputs]:
-        return worker.evaluate(self)
-
 
 @dataclass(frozen=True)
 class MetricsRequest(Query[OwnMetrics]):
@@ -177,9 +157,6 @@ class MetricsRequest(Query[OwnMetrics]):
 
     name = "metrics"
     outputs: tuple[Value[Wire], ...]
-
-    def ask(self, worker: ClientWorker) -> OwnMetrics:
-        return worker.metrics(self)
 
 
 class OwnModels(NamedTuple):
@@ -200,9 +177,6 @@ class EvaluateClientsRequest(Query[list[dict[str, Evaluated]]]):
     name = "evaluate_clients"
     own: OwnModels
 
-    def ask(self, worker: ClientWorker) -> list[dict[str, Evaluated]]:
-        return worker.evaluate_clients(self)
-
 
 @dataclass(frozen=True)
 class SaveClientsRequest(Query[dict[str, np.ndarray]]):
@@ -211,9 +185,6 @@ class SaveClientsRequest(Query[dict[str, np.ndarray]]):
     name = "save_clients"
     own: OwnModels
 
-    def ask(self, worker: ClientWorker) -> dict[str, np.ndarray]:
-        return worker.save_clients(self)
-
 
 @dataclass(frozen=True)
 class FinishRequest(Query[dict[str, np.ndarray]]):
@@ -221,6 +192,3 @@ class FinishRequest(Query[dict[str, np.ndarray]]):
 
     name = "finish"
     message: Value[Wire]
-
-    def ask(self, worker: ServerWorker) -> dict[str, np.ndarray]:
-        return worker.finish(self)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from actors import Answer, Gang, Query, Request, Value
 from raysim.data import Federation, federate
 from raysim.parts.standard_state import standard_state
 from raysim.scenario import Scenario
-from raysim.workers.replies import Described
+from raysim.workers.replies import Described, PeerCost, UpdateCost
 
 if TYPE_CHECKING:
     from raysim.workers.workbench import Workbench
 
+Cost = TypeVar("Cost", UpdateCost, PeerCost)
 CLIENT, SERVER, LOADER = "client", "aggregator", "loader"  # names of the groups of workers
 
 
@@ -39,6 +40,17 @@ class LoadRequest(Request[None, Loaded]):
         with standard_state():  # another run may have been here before
             federation = federate(given.data, given.server_data, given.seed, given.public)
         return Answer(None, Loaded(federation=Value(federation)))
+
+
+@dataclass(frozen=True)
+class CostRequest(Query[Cost]):
+    """Measures what an update costs or, without a server, what a peer's training and mixing do."""
+
+    name = "cost"
+
+    def ask(self, worker: Any) -> Cost:
+        found: Cost = worker.cost()
+        return found
 
 
 @dataclass(frozen=True)

@@ -22,13 +22,12 @@ from raysim.workers.peer_requests import (
     MixRequest,
     Mixture,
     Own,
-    PeerCostRequest,
     PeerState,
     Place,
     Turn,
 )
 from raysim.workers.replies import MixedPeer, PeerCost
-from raysim.workers.shared_requests import CLIENT, LOADER, DescribeRequest, LoadRequest
+from raysim.workers.shared_requests import CLIENT, LOADER, CostRequest, DescribeRequest, LoadRequest
 from raysim.workers.workshop import BecomePeers
 from raysim.world.peers_timeline import Exchanged, Mixed, Next
 
@@ -59,7 +58,7 @@ class PeersJobs:
 
     def cost(self) -> PeerCost:
         """Measures what a peer's training, mixing and messages cost."""
-        job = self.pool.submit(CLIENT, PeerCostRequest(), label="measure the cost of a peer")
+        job = self.pool.submit(CLIENT, CostRequest[PeerCost](), label="measure the cost of a peer")
         return finished(self.pool, job).result
 
     # --- rounds -------------------------------------------------------------------------------------------------------

@@ -18,7 +18,6 @@ from raysim.scenario import Scenario
 from raysim.terms import Moment, Wire
 from raysim.workers.replies import Described, Evaluated, MetricSums, UpdateCost
 from raysim.workers.requests import (
-    CostRequest,
     EvaluateClientsRequest,
     EvaluateRequest,
     FinishRequest,
@@ -29,7 +28,7 @@ from raysim.workers.requests import (
     SaveClientsRequest,
     StepRequest,
 )
-from raysim.workers.shared_requests import CLIENT, LOADER, SERVER, DescribeRequest, LoadRequest
+from raysim.workers.shared_requests import CLIENT, LOADER, SERVER, CostRequest, DescribeRequest, LoadRequest
 from raysim.workers.workshop import BecomeClient, BecomeServer
 from raysim.world.server_happening import Closed, Ended, Started, Stepped
 
@@ -65,7 +64,7 @@ class ServerJobs(Visitor):
     def cost(self) -> UpdateCost:
         """Measures what a client's update costs, when it is called first."""
         if self._cost is None:
-            job = self.pool.submit(SERVER, CostRequest(), label="measure the cost of an update")
+            job = self.pool.submit(SERVER, CostRequest[UpdateCost](), label="measure the cost of an update")
             self._cost = finished(self.pool, job).result
         return self._cost
 
