@@ -5,17 +5,16 @@ Nothing here knows of federated learning. Ray is loaded by `actors.session`,
 """
 
 from actors.child import Child, ChildDied
-from actors.gang import Alone, Gang
+from actors.gang import Gang
 from actors.inline import InlinePool
 from actors.instrument import Instrument, Reading
 from actors.job import Answer, Job, Query, Request, Setup, Took, Value
 from actors.local import LocalPool
 from actors.on_node import OnNode
 from actors.pool import Group, JobFailed, MissingResources, Needs, Pool, Provider, SchedulerDied, ValuesLost, finished
-from actors.process import Life, Machine, Process, this_machine
+from actors.process import Life, Machine, this_machine
 
 __all__ = [
-    "Alone",
     "Answer",
     "Child",
     "ChildDied",
@@ -32,7 +31,6 @@ __all__ = [
     "Needs",
     "OnNode",
     "Pool",
-    "Process",
     "Provider",
     "Query",
     "Reading",

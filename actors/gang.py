@@ -15,7 +15,7 @@ from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, answer_challenge, deliver_challenge
 from queue import Empty, SimpleQueue
 from threading import Thread, Timer
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 RETRY_S = 0.02  # seconds between attempts to reach the first member
 JOIN_S = 120.0  # seconds that the members may take to meet
@@ -26,26 +26,16 @@ class GangBroken(Exception):
     """Another member of the gang has died, or cannot be reached."""
 
 
-class Gang(Protocol):
-    """The members of a gang, as one of them sees it."""
+class Gang:
+    """The members of a gang, as one of them sees it. This one is alone."""
 
-    rank: int
-    size: int
+    rank, size = 0, 1
 
     def gather(self, mine: Any) -> list[Any]:
         """Returns what every member passed, in order of rank. All members must call it.
 
         Raises GangBroken if a member is gone.
         """
-
-
-class Alone:
-    """A gang of one."""
-
-    rank, size = 0, 1
-
-    def gather(self, mine: Any) -> list[Any]:
-        """Returns what this member passed, as the only item."""
         return [mine]
 
 
@@ -123,7 +113,7 @@ def _hang_up(guest: socket.socket) -> None:
         guest.shutdown(socket.SHUT_RDWR)
 
 
-class Members:
+class Members(Gang):
     """A gang of several processes, as one of them sees it. Raises GangBroken if the members cannot meet."""
 
     def __init__(self, seat: Seat, door: Door | None) -> None:
@@ -140,7 +130,6 @@ class Members:
             raise GangBroken(f"the members of a gang could not meet: {error!r}") from error
 
     def gather(self, mine: Any) -> list[Any]:
-        """Returns what every member passed, in order of rank. Raises GangBroken if one is gone."""
         try:
             if self.rank:
                 self._others[0].send(mine)

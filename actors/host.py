@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any, NamedTuple, Self
 
 from actors.fault import Frame, Memory, describe, exhausted, frames_of, trace
-from actors.gang import Address, Alone, Door, Gang, GangBroken, Members, Seat
+from actors.gang import Address, Door, Gang, GangBroken, Members, Seat
 from actors.job import Request, Setup, Took, Value, values_of
 from actors.process import Machine, Process, state_of_process, this_machine
 
@@ -125,7 +125,7 @@ class Host:
     ) -> Any:
         _fill(request, contents)
         self._state = self._state or state_of_process()  # a group without set-ups has none yet
-        answer, took = timed(request.call, self._worker, self._join(seat) if seat else Alone())
+        answer, took = timed(request.call, self._worker, self._join(seat) if seat else Gang())
         if seat and seat.rank:
             return (Done(None, took),)
         left = values_of(answer.left)
@@ -141,7 +141,7 @@ class Host:
 
     def _join(self, seat: Seat) -> Gang:
         if seat.size == 1:
-            return Alone()
+            return Gang()
         if self._gang is None:  # if a member of a gang dies, all are replaced
             self._gang = Members(seat, None if seat.rank else self._door)
         return self._gang

@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from actors.gang import Alone
+from actors.gang import Gang
 from actors.host import timed
 from actors.interrupt import allowing
 from actors.job import Content, Job, Outcome, Setup, Value, values_of
@@ -31,7 +31,7 @@ class InlinePool(Pool):
 
     def _take_on(self, job: Job[Any, Any]) -> None:
         assert job.request is not None
-        answer, took = _guarded(job.label, _allowed, timed, job.request.call, self._workers[job.group], Alone())
+        answer, took = _guarded(job.label, _allowed, timed, job.request.call, self._workers[job.group], Gang())
         left = values_of(answer.left)
         if len(left) != len(job.values):
             raise JobFailed(job.label, f"must leave {len(job.values)} values, left {len(left)}", "")

@@ -185,7 +185,7 @@ def server_task(
     """A server at work on these samples, alone; where it trains as `local:` says, on all of them at once."""
     import torch
 
-    from actors import Alone
+    from actors import Gang
     from raysim.algorithms import Population
     from raysim.local import Local
     from raysim.local.net import Net
@@ -204,5 +204,5 @@ def server_task(
         labels=y,
         classes=int(y.max()) + 1,
         in_domain=in_domain,
-        company=Company(Alone(), shards),
+        company=Company(Gang(), shards),
     )

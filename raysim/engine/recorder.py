@@ -36,6 +36,7 @@ class Recorder:
     def __init__(self, writer: Writer, run: RunSettings, *counts: str) -> None:
         """run: how long the run lasts. counts: the names of the totals."""
         self.writer, self.budget, self.best = writer, RunBudget(run), Best(run)
+        self._goes_on = run.on_divergence == "go_on"
         self._samples: list[int] = []  # number of samples that each client or peer trains on; `held` sets it
         self.totals = Counter(dict.fromkeys(counts, 0))
         self.virtual_time = 0.0
@@ -70,9 +71,7 @@ class Recorder:
         """Writes the jobs of a happening. began: when the timeline began, in seconds since the epoch."""
         self.add(rows.of_jobs(happened, jobs, began))
 
-    def diverge(
-        self, happened: rows.Happened, what: str, *, version: int, client: int | None = None, go_on: bool
-    ) -> None:
+    def diverge(self, happened: rows.Happened, what: str, version: int, client: int | None = None) -> None:
         """Notes that something was not finite. To be called after all rows of the happening are written.
 
         what: what it was, such as "the loss of client 3". version: that of the model from which it was trained
@@ -81,7 +80,7 @@ class Recorder:
         """
         if self.diverged is None:
             self.diverged = {"what": what, "client": client, "version": version, **rows.when(happened)}
-        if not go_on:
+        if not self._goes_on:
             raise Diverged(what)
 
     def memory(self) -> dict[str, Any]:

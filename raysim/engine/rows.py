@@ -186,7 +186,7 @@ def of_jobs(happened: Happened, jobs: Sequence[Job[Any, Any]], began: float) -> 
     """Yields a row for each job of a happening. began: when the timeline began, in seconds since the epoch."""
     for job in jobs:
         _, worker, took, process = job.ended
-        assert process is not None  # only a job from a checkpoint has none
+        assert process is not None  # only the loader has none
         yield TaskRow(
             **when(happened),
             task=job.name,

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from actors import Alone, Gang
+from actors import Gang
 from raysim.local.model import Model
 from raysim.local.net import LossFunction, Net
 from raysim.local.samples import Samples
@@ -23,7 +23,7 @@ class Company(NamedTuple):
     """The aggregators that share a server's work. shards: the number of parts into which it is cut. Bits depend on
     it, and not on the number of aggregators."""
 
-    gang: Gang = Alone()
+    gang: Gang = Gang()
     shards: int = 1
 
 

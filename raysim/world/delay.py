@@ -203,7 +203,6 @@ class ScriptedDelay(Delay):
         return self
 
     def reads(self) -> tuple[str, ...]:
-        """Returns the paths of the files that the delays are read from."""
         return (self.path,) if self.path else ()
 
     def check(self, clients: int) -> None:

@@ -70,7 +70,6 @@ class TraceAvailability(Availability):
     file names first, and so on. drawn: those of a client of the file at random, each as likely as the others."""
 
     def reads(self) -> tuple[str, ...]:
-        """Returns the paths of the files that the intervals are read from."""
         return (self.path,)
 
     def check(self, clients: int) -> None:

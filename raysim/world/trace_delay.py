@@ -56,7 +56,6 @@ class TraceDelay(Delay):
     one. null: client if there is such a column, else drawn."""
 
     def reads(self) -> tuple[str, ...]:
-        """Returns the paths of the files that the delays are read from."""
         return (self.path,)
 
     def check(self, clients: int) -> None:
@@ -103,7 +102,8 @@ class Devices(NamedTuple):
         """Returns the power of each client's device, in W; None if the file does not say."""
         if self.watts is None:
             return None
-        return [float(self.watts[self._place(client, stream)]) for client in range(clients)]
+        of_each: list[float] = self.watts[[self._place(client, stream) for client in range(clients)]].tolist()
+        return of_each
 
     def _place(self, client: int, stream: Stream) -> int:
         return int(stream(client).integers(len(self.rows))) if self.places is None else self.places[client]

@@ -111,7 +111,6 @@ class Dispatch(Part):
         return self.per_tier * self.tiers if self.per_tier and self.tiers else self.concurrency or self.size
 
     def reads(self) -> tuple[str, ...]:
-        """Returns the paths of the files that clients are read from."""
         return (self.order,) if self.order else ()
 
 
@@ -186,7 +185,6 @@ class World(Part):
     # --- what is read from files --------------------------------------------------------------------------------------
 
     def reads(self) -> tuple[str, ...]:
-        """Returns the paths of the files that the world's own keys are read from."""
         return tuple(map(str, run_files(self.replay))) if self.replay else ()
 
     @property

@@ -6,40 +6,39 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from actors import Job, Took, Value
-from actors.job import Outcome
+from actors import Job
 from raysim.engine.simulation import Pending
 from raysim.parts.errors import BadValue
-from raysim.workers.peer_requests import Differences, MixRequest, Mixture
+from raysim.workers.peer_requests import Differences, Mixture
 from raysim.workers.replies import Apart, Evaluated, MixedPeer, Numbers, TrainedPeer
-from raysim.workers.shared_requests import CLIENT
 
 
 class TrainedAt(NamedTuple):
     """Where the result of a peer's training is: in which job, and at which place in its result."""
 
-    job: Job[list[MixedPeer], Mixture]
-    row: int
+    job: Job[list[MixedPeer], Mixture] | None  # None: a checkpoint has recalled the result
+    row: int = 0
+    recalled: tuple[TrainedPeer, str] | None = None
 
     @property
-    def trained(self) -> TrainedPeer:
-        """What the training gave, once the job is done."""
-        found = self.job.result[self.row].trained
-        assert found is not None  # this job was asked to train the peer
-        return found
+    def found(self) -> tuple[TrainedPeer, str]:
+        """What the training gave, and the worker that did it, once the job is done."""
+        if self.job is None:
+            assert self.recalled is not None
+            return self.recalled
+        trained = self.job.result[self.row].trained
+        assert trained is not None  # this job was asked to train the peer
+        return trained, self.job.ended.worker
 
     def note(self) -> dict[str, Any]:
         """Returns the result as plain data, once the job is done."""
-        return {**self.trained._asdict(), "worker": self.job.ended.worker}
+        trained, worker = self.found
+        return {**trained._asdict(), "worker": worker}
 
     @classmethod
     def noted(cls, note: dict[str, Any]) -> TrainedAt:
-        """Returns the place of a result that `note` returned before: in a job that is done."""
-        trained = TrainedPeer(note["numbers"], note["message_bytes"], note["diverged"], note["passes"])
-        done = Outcome([MixedPeer(0.0, trained, None, {}, 0.0)], note["worker"], Took(0.0, 0.0))
-        left = Mixture(own=Value(), messages=Value())
-        job: Job[list[MixedPeer], Mixture] = Job(CLIENT, None, left, [], MixRequest.name, "recalled", outcome=done)
-        return cls(job, 0)
+        """Returns the place of a result that `note` returned before."""
+        return cls(None, recalled=(TrainedPeer(**{name: note[name] for name in TrainedPeer._fields}), note["worker"]))
 
 
 @dataclass(frozen=True)
@@ -89,13 +88,14 @@ class PendingRound(Pending):
         Its numbers are those of the training and of the mix.
         """
         pairs = ((at, mixed) for job, earlier in self.chunks for at, mixed in zip(earlier, job.result, strict=True))
-        return [(_with(at.trained, mixed.numbers), at.job.ended.worker) for at, mixed in pairs]
+        found = ((*at.found, mixed.numbers) for at, mixed in pairs)
+        return [(_with(trained, numbers), worker) for trained, worker, numbers in found]
 
     @property
     def passes(self) -> float:
         """Samples that passed through the network, summed over the mixes of the round and the trainings before them."""
         mixes = sum(mixed.passes for job in self.mixes for mixed in job.result)
-        return mixes + sum(at.trained.passes for _, earlier in self.chunks for at in earlier)
+        return mixes + sum(at.found[0].passes for _, earlier in self.chunks for at in earlier)
 
     @property
     def mixing_s(self) -> float:

@@ -94,20 +94,16 @@ class PeersSimulation:
 
     def _record_divergence(self, exchanged: Exchanged, pending: PendingRound) -> None:
         """Notes what was not finite: in trainings, then in the states that peers mixed, then in evaluations."""
-        go_on = self.scenario.run.on_divergence == "go_on"
         results = [result for job in pending.mixes for result in job.result]
         trained = [of_training.diverged for of_training, _ in pending.trained]
         mixed = [result.diverged and f"state {result.diverged!r}" for result in results]
         for found in (trained, mixed):
             for at, what in zip(exchanged.mixed, found, strict=True):
                 if what:
-                    self._recorder.diverge(
-                        exchanged, f"the {what} of peer {at.peer}", version=at.number, client=at.peer, go_on=go_on
-                    )
+                    self._recorder.diverge(exchanged, f"the {what} of peer {at.peer}", at.number, at.peer)
         for peer, splits in pending.evaluation.of_peers if pending.evaluation else ():
             if not all(math.isfinite(found.sums["loss"]) for found in splits.values()):
-                version, what = exchanged.version, f"the loss of peer {peer}"
-                self._recorder.diverge(exchanged, what, version=version, client=peer, go_on=go_on)
+                self._recorder.diverge(exchanged, f"the loss of peer {peer}", exchanged.version, peer)
 
     # --- the end ------------------------------------------------------------------------------------------------------
 

@@ -148,24 +148,20 @@ class ServerSimulation(Visitor):
         for arrival, (trained, _) in zip(stepped.arrivals, pending.trained, strict=True):
             if trained.diverged:
                 what = f"the {trained.diverged} of client {arrival.client}"
-                self._diverge(stepped, what, arrival.version, arrival.client)
+                self._recorder.diverge(stepped, what, arrival.version, arrival.client)
         if reply.diverged:
-            self._diverge(stepped, f"{reply.diverged!r} of the server's model", stepped.version)
+            self._recorder.diverge(stepped, f"{reply.diverged!r} of the server's model", stepped.version)
         self._made = {"round": stepped.round, "virtual_time": stepped.time}
 
     def _record_divergence(self, closed: Closed, pending: PendingEvaluation) -> None:
         """Notes losses that are not finite: of the server's model, then of clients' own models."""
         if not all(math.isfinite(found.sums["loss"]) for found in pending.of_global.values()):
-            self._diverge(closed, "the loss of the server's model", closed.version)
+            self._recorder.diverge(closed, "the loss of the server's model", closed.version)
         for client, _, found in pending.of_clients:
             if not math.isfinite(found.sums["loss"]):
-                self._diverge(closed, f"the loss of client {client}'s own model", closed.version, client)
+                self._recorder.diverge(closed, f"the loss of client {client}'s own model", closed.version, client)
         if not self._recorder.diverged:
             self._good = self._newest()
-
-    def _diverge(self, happening: Stepped | Closed, what: str, version: int, client: int | None = None) -> None:
-        go_on = self.scenario.run.on_divergence == "go_on"
-        self._recorder.diverge(happening, what, version=version, client=client, go_on=go_on)
 
     def _record_evaluation(self, closed: Closed, pending: PendingEvaluation) -> dict[str, float]:
         """Writes an evaluation. Returns the metrics on the first split that progress shows."""
