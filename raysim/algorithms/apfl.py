@@ -7,9 +7,7 @@ constant `alpha` of 0, clients train as those of FedAvg do. An adaptive alpha ta
 takes part, before it trains, and is kept within 0 and 1.
 """
 
-from typing import Literal
-
-from raysim.algorithms.fedavg import FedAvg
+from raysim.algorithms.fedavg import FedAvg, Weights
 from raysim.algorithms.signatures import Local, Model, Problems, Setting, Task, Tensor
 from raysim.parts.errors import Problem
 from raysim.parts.part import Fraction
@@ -24,7 +22,7 @@ class APFL(FedAvg):
     """
 
     name: str = "apfl"
-    weights: Literal["samples", "uniform", "population", "scaled"] = "uniform"
+    weights: Weights = "uniform"
     """How updates are weighted; `fedavg` explains the choices."""
     alpha: Fraction = 0.5
     """Share alpha of a client's own model in the mixture. The paper compares 0.25, 0.5 and 0.75. 0: FedAvg."""

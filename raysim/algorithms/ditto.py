@@ -8,7 +8,7 @@ averaged uniformly.
 
 from typing import Literal
 
-from raysim.algorithms.fedavg import FedAvg
+from raysim.algorithms.fedavg import FedAvg, Weights
 from raysim.algorithms.signatures import Local, Model, Task
 from raysim.parts.part import NonNegative
 from raysim.terms import Record
@@ -22,7 +22,7 @@ class Ditto(FedAvg):
     """
 
     name: str = "ditto"
-    weights: Literal["samples", "uniform", "population", "scaled"] = "uniform"
+    weights: Weights = "uniform"
     """How updates are weighted; `fedavg` explains the choices."""
     lam: NonNegative = 1.0
     """Weight lambda of the proximal term lambda / 2 |v - w_t|^2 in the objective of a client's own model v, where w_t

@@ -13,6 +13,8 @@ from raysim.algorithms.aggregating import Aggregating
 from raysim.algorithms.signatures import Arrivals, Direction, ServerTask
 from raysim.terms import Population, Record, Round
 
+Weights = Literal["samples", "uniform", "population", "scaled"]
+
 
 def by_samples(arrivals: Arrivals) -> list[float]:
     """Returns the weight of each update: its client's samples over those of all that arrived."""
@@ -24,7 +26,7 @@ class FedAvg(Aggregating):
     """Synchronous averaging of the clients that report in time (McMahan et al. 2017)."""
 
     name: str = "fedavg"
-    weights: Literal["samples", "uniform", "population", "scaled"] = "samples"
+    weights: Weights = "samples"
     """How updates are weighted, where n_i is the number of client i's samples, n that of all N clients, and m clients
     reported in time. samples: n_i over the sum of those m. uniform: 1 / m. population: n_i / n; the rest of the weight
     stays with the server's model. scaled: (N / m) n_i / n, which is unbiased over the choice of clients, but does not

@@ -7,9 +7,7 @@ Differences from the paper: clients minimise their objective as `local` says, an
 the server's h, start at 0, as in the paper.
 """
 
-from typing import Literal
-
-from raysim.algorithms.fedavg import FedAvg
+from raysim.algorithms.fedavg import FedAvg, Weights
 from raysim.algorithms.signatures import Arrivals, Direction, Model, ServerTask, Task
 from raysim.parts.part import Positive
 from raysim.terms import Population, Record
@@ -19,7 +17,7 @@ class FedDyn(FedAvg):
     """FedAvg whose clients' objectives follow the gradients at their own last models (Acar et al. 2021)."""
 
     name: str = "feddyn"
-    weights: Literal["samples", "uniform", "population", "scaled"] = "uniform"
+    weights: Weights = "uniform"
     """How updates are weighted; `fedavg` explains the choices."""
     alpha: Positive = 0.01
     """Weight alpha of the term alpha / 2 |w - w_t|^2 in a client's objective. The paper tunes it over 0.001 to 0.1."""

@@ -15,7 +15,7 @@ from typing import ClassVar, Literal, Self
 from pydantic import model_validator
 
 from raysim.algorithms.central import needs_personal
-from raysim.algorithms.fedavg import FedAvg
+from raysim.algorithms.fedavg import FedAvg, Weights
 from raysim.algorithms.fedper import HEAD
 from raysim.algorithms.signatures import Arrivals, Direction, Local, Model, Problems, ServerTask, Setting, Task
 from raysim.parts.part import Epochs, NonNegative
@@ -33,7 +33,7 @@ class FeDEQ(FedAvg):
     keeps_personal: ClassVar[bool] = True
 
     name: str = "fedeq"
-    weights: Literal["samples", "uniform", "population", "scaled"] = "uniform"
+    weights: Weights = "uniform"
     """How updates are weighted; `fedavg` explains the choices. The authors' code takes `samples` for images."""
     rho: NonNegative = 0.01
     """Penalty of the distance of a client's theta_i from theta. The paper tries 0.001 to 10. The authors' code for text

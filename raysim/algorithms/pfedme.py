@@ -6,9 +6,7 @@ Differences from the paper: each of the R local rounds minimises f + lam / 2 |th
 not by many steps on one. As in the authors' code, the minimisation goes on from the last theta.
 """
 
-from typing import Literal
-
-from raysim.algorithms.fedavg import FedAvg
+from raysim.algorithms.fedavg import FedAvg, Weights
 from raysim.algorithms.signatures import Arrivals, Direction, Local, Model, ServerTask, Task, Tensor
 from raysim.parts.part import Count, Positive
 from raysim.terms import Record
@@ -22,7 +20,7 @@ class PFedMe(FedAvg):
     """
 
     name: str = "pfedme"
-    weights: Literal["samples", "uniform", "population", "scaled"] = "uniform"
+    weights: Weights = "uniform"
     """How updates are weighted; `fedavg` explains the choices."""
     lam: Positive = 15.0
     """Weight lambda of the term lambda / 2 |theta - w|^2 in the objective of a personal model. The paper takes 15 and
