@@ -13,7 +13,7 @@ from rich.table import Column, Table
 
 from raysim.cli.telling import telling
 from raysim.observers import Lines, Observer
-from raysim.observers.bar import Bar, bars
+from raysim.observers.live import Bar, bars
 from raysim.observers.observer import RunBegin
 from raysim.parts.errors import RunFailed
 from raysim.runs.result import Result

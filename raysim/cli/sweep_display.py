@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from raysim.observers import Lines
-from raysim.observers.bar import Bar, bars
+from raysim.observers.live import Bar, bars
 from raysim.runs.previous import OutOfDate
 from raysim.scenario import Scenario
 from raysim.sweep.batch import RunOutcome, labels, outcomes_of

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import math
+import pickle
+import resource
 import statistics
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from actors import Job, Pool, Request, finished
-from raysim.doctor.usage import Usage, UsageRequest
+from actors import Job, Pool, Query, Request, finished
 from raysim.engine.families import family_of
 from raysim.engine.recorder import Nowhere
 from raysim.engine.visitor import Visitor
 from raysim.scenario import Scenario
+from raysim.workers.device import CONTEXT_BYTES
 from raysim.workers.shared_requests import CLIENT
 from raysim.world.peers_timeline import Exchanged
 from raysim.world.server_happening import Closed, Stepped
+
+if TYPE_CHECKING:
+    from raysim.workers.workbench import Workbench
 
 COUNTED_S = 5.0  # seconds for which the rest of the timeline is followed
 _OF_CLIENTS = ("train", "mix")  # names of the jobs in which a client, or a peer, trains
@@ -70,6 +77,15 @@ class Counted(Visitor):
         every = horizon.every_time
         evaluations = self.time // every if every else self.over // (horizon.every_rounds or 1)
         return Planned(self.trained * times, self.steps * times, evaluations * times)
+
+
+class Usage(NamedTuple):
+    """The memory of a process that trains clients."""
+
+    actor_bytes: int  # most bytes that it had for itself
+    gpu_bytes: int | None  # most bytes that it had of a GPU; None without one
+    data_bytes: int  # bytes of the data, which the processes of a node share
+    model_bytes: int
 
 
 class Measured(NamedTuple):
@@ -182,3 +198,37 @@ def _seconds(jobs: Sequence[Job[Any, Any]], names: tuple[str, ...]) -> list[floa
 def _typical(seconds: list[float]) -> float:
     """Returns the mean without the first value, which includes loading libraries and allocating memory."""
     return statistics.fmean(seconds[1:] or seconds)
+
+
+@dataclass(frozen=True)
+class UsageRequest(Query[Usage]):
+    """Asks a worker how much memory it needed."""
+
+    name = "usage"
+
+    def ask(self, worker: Workbench) -> Usage:
+        on_gpu = worker.device.type == "cuda"
+        return Usage(own_peak(), _gpu_peak() if on_gpu else None, _size(worker.federation), 4 * len(worker.start.w))
+
+
+def own_peak() -> int:
+    """Returns the most bytes that this process had, without those that it shares with others of its node."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return most if sys.platform == "darwin" else most * 1024
+    kilobytes = {line[0]: int(line[1]) for line in map(str.split, status.read_text().splitlines()) if "kB" in line}
+    return (kilobytes["VmHWM:"] - kilobytes.get("RssShmem:", 0)) * 1024
+
+
+def _gpu_peak() -> int:
+    import torch
+
+    return torch.cuda.max_memory_reserved() + CONTEXT_BYTES
+
+
+def _size(content: Any) -> int:
+    """Returns the bytes of an object, most of which are in arrays."""
+    arrays: list[pickle.PickleBuffer] = []
+    rest = pickle.dumps(content, protocol=5, buffer_callback=arrays.append)
+    return len(rest) + sum(array.raw().nbytes for array in arrays)

@@ -1,4 +1,4 @@
-"""Progress in Python programs: bars in a terminal or a notebook, and a line every ten seconds elsewhere."""
+"""Progress of runs: bars in a terminal or a notebook, and a line every ten seconds elsewhere."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from rich.console import Console
-from rich.markup import render
+from rich.markup import escape, render
+from rich.progress import MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bars
 
 from raysim.engine.progress import Progress
-from raysim.observers.bar import Bar, bars
-from raysim.observers.lines import Lines
-from raysim.observers.observer import Observer, RunBegin
+from raysim.observers.lines import Lines, describe
+from raysim.observers.observer import Observer, RunBegin, RunEnd
 
 _EVERY_S = 0.2  # least wall seconds between two changes of a notebook's output
 
@@ -57,6 +58,43 @@ def _on_bars(display: Any, runs: int | None) -> Shown:
         return Shown([Bar(display, kept=True)], lambda: None)
     line = display.add_task("[bold]runs", total=runs, state="")
     return Shown([Bar(display)], lambda: display.advance(line))
+
+
+def bars(console: Console, *, transient: bool) -> Bars:
+    """Returns an empty display of bars. transient: whether its lines go in the end."""
+    columns = TextColumn("{task.description}"), MofNCompleteColumn(), TextColumn("{task.fields[state]}")
+    # No column is a bar, because all of this must fit in 80 columns.
+    return Bars(*columns, TimeElapsedColumn(), console=console, transient=transient)
+
+
+class Bar(Observer):
+    """Shows how far a run is in one line of a display."""
+
+    _bars: Bars
+    _line: TaskID | None
+    _kept: bool  # whether the line stays when the run is over
+
+    def __init__(self, bars: Bars, line: TaskID | None = None, *, kept: bool = False) -> None:
+        """line: a line that the display has already, and keeps after the run. None: a line is added when the run
+        begins, and removed when it ends unless `kept`."""
+        super().__init__()
+        self._bars, self._line, self._kept = bars, line, kept or line is not None
+
+    def for_run(self) -> Bar:
+        return Bar(self._bars)
+
+    def begin(self, run: RunBegin) -> None:
+        if self._line is None:
+            rounds = run.scenario["run"]["rounds"]
+            self._line = self._bars.add_task(escape(run.label), total=rounds, state="starting")
+
+    def progress(self, progress: Progress) -> None:
+        assert self._line is not None
+        self._bars.update(self._line, completed=progress.round, state=describe(progress))
+
+    def end(self, end: RunEnd) -> None:
+        if self._line is not None and not self._kept:
+            self._bars.remove_task(self._line)
 
 
 class LateLines(Lines):

@@ -120,12 +120,10 @@ def _limits(run: RunSettings) -> dict[str, float]:
 def refuse(source: str, before: Scenario, after: Scenario, allowed: Callable[[str], bool], whose: str) -> None:
     """Raises ScenarioError if a key has changed that must not, mostly because rows that are written already would be
     different."""
-    past = "because the past depends on it"
-    why = {"name": "because its folder is named after it"}
-    problems = [
-        Problem(key, f"must stay {old!r} {whose}, {why.get(key, past)}, got {new!r}")
-        for key, (old, new) in differences(before, after).items()
-        if not allowed(key)
-    ]
+    problems = []
+    for key, (old, new) in differences(before, after).items():
+        if not allowed(key):
+            why = "because its folder is named after it" if key == "name" else "because the past depends on it"
+            problems.append(Problem(key, f"must stay {old!r} {whose}, {why}, got {new!r}"))
     if problems:
         raise ScenarioError(source, problems)

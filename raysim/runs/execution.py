@@ -22,12 +22,12 @@ from raysim.engine.simulation import Simulation
 from raysim.observers.gauges import readings
 from raysim.parts.errors import DamagedCheckpoint
 from raysim.parts.plain import as_lists
-from raysim.runs.code_changes import code_changes
 from raysim.runs.explained import explained
 from raysim.runs.folder import digest, digests, now, run_info, save
 from raysim.runs.machines import differences, kinds_of, workers_of
 from raysim.runs.observing import NewRows
 from raysim.scenario import Scenario
+from raysim.scenario.dependencies import code_changes
 from raysim.workers.replies import Described
 from results import CannotWrite, NotARun, Writer, this_process, write_json
 from results.disk import require_space

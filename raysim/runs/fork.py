@@ -12,10 +12,9 @@ from raysim.observers.observer import Watcher
 from raysim.parts.errors import CannotGoOn, Problem, ScenarioError
 from raysim.runs.changes import BITS, LATER, changed, differences, refuse, require_ended
 from raysim.runs.execution import Execution
-from raysim.runs.interrupted import leaving_result
 from raysim.runs.lock import locked
 from raysim.runs.observing import Observing, observers_of
-from raysim.runs.result import Result
+from raysim.runs.result import Result, leaving_result
 from raysim.runs.run import launch, new_folder
 from raysim.scenario import Scenario
 from raysim.scenario.peer_checks import MOST_ROUNDS

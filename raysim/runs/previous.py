@@ -55,17 +55,9 @@ class EarlierRuns:
     def __init__(self, out: Path) -> None:
         self._over: dict[str, tuple[Path, Dependencies]] = {}
         self._early: dict[str, tuple[Path | None, Dependencies]] = {}
-        for run in sorted(_readable(out), key=lambda run: (run.info.get("started_at") or "", run.folder)):
-            try:
-                if run.info.get("forked_from") or run.info.get("dry"):  # its past had other settings, or it has none
-                    continue
-                hash, found = str(run.info["scenario_hash"]), (run.folder, run.info.get("depends_on") or {})
-                if _is_over(run):
-                    self._over[hash] = found
-                elif run.standing in ("interrupted", "killed", "stopped", "failed"):
-                    self._early[hash] = found
-            except (OSError, KeyError, TypeError, ValueError, AttributeError):  # such as one that was deleted meanwhile
-                continue
+        for run in sorted(_ended(out), key=lambda run: (run.info.get("started_at") or "", run.folder)):
+            found = self._over if _is_over(run) else self._early
+            found[str(run.info["scenario_hash"])] = run.folder, run.info.get("depends_on") or {}
 
     def find(self, scenario: Scenario) -> Path | OutOfDate | None:
         """Returns the folder of the scenario's run that is over, or the reason why it is out of date; None if there
@@ -85,8 +77,12 @@ class EarlierRuns:
         return None if folder is None or any(changes(before, depends_on(scenario))) else folder
 
 
-def _readable(out: Path) -> Iterator[Run]:
-    """Yields the runs below a folder that can be read."""
+def _ended(out: Path) -> Iterator[Run]:
+    """Yields the runs below a folder that are over or ended early, but no fork, whose past had other settings, and no
+    dry run, which has none. What cannot be read is left out."""
     for file in sorted(out.rglob("run.json")):
-        with suppress(OSError, TypeError, ValueError, AttributeError):
-            yield open_run(file.parent)
+        with suppress(OSError, TypeError, ValueError, AttributeError):  # such as one that is deleted meanwhile
+            run = open_run(file.parent)
+            own = "scenario_hash" in run.info and not (run.info.get("forked_from") or run.info.get("dry"))
+            if own and (_is_over(run) or run.standing in ("interrupted", "killed", "stopped", "failed")):
+                yield run

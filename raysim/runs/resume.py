@@ -15,10 +15,9 @@ from raysim.parts.errors import CannotGoOn
 from raysim.runs.changes import BITS, LATER, changed, refuse, refuse_sooner, require_ended, require_no_links
 from raysim.runs.execution import Execution
 from raysim.runs.folder import now
-from raysim.runs.interrupted import leaving_result
 from raysim.runs.lock import locked
 from raysim.runs.observing import Observing, observers_of
-from raysim.runs.result import Result
+from raysim.runs.result import Result, leaving_result
 from raysim.runs.run import launch
 from raysim.scenario import Scenario
 from results import Run, open_run, write_json

@@ -23,13 +23,12 @@ from raysim.runs.execution import Execution
 from raysim.runs.explained import explained
 from raysim.runs.generate import generate_all, keep
 from raysim.runs.here import Here
-from raysim.runs.interrupted import Interrupted, leaving_result
 from raysim.runs.lock import locked
 from raysim.runs.observing import NewRows, Observing, observers_of
 from raysim.runs.on_ray import connect, hired
 from raysim.runs.origin import record_origin
 from raysim.runs.previous import EarlierRuns, OutOfDate, going_on
-from raysim.runs.result import Result
+from raysim.runs.result import Interrupted, Result, leaving_result
 from raysim.scenario import Scenario
 from raysim.scenario.file_checks import file_problems
 from raysim.scenario.load import scenario_of

@@ -8,14 +8,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from raysim.scenario.fingerprints import fingerprint
 from raysim.scenario.own_modules import Sources, parts_in, root_of, sources_in
+from raysim.scenario.resources import computes_on
 from raysim.scenario.schema import Scenario
 from raysim.version import __version__
 
 Dependencies = dict[str, Any]
+Info = dict[str, Any]  # the content of a run.json
 
 
 def depends_on(scenario: Scenario) -> Dependencies:
@@ -77,3 +79,51 @@ def changes(before: Dependencies, now: Dependencies) -> Iterator[str]:
     for file, found in now["files"].items():
         if None not in (found, known.get(file)) and known[file] != found:
             yield f"data file {file} changed"
+
+
+class CodeChanges(NamedTuple):
+    """What has changed between two parts of a run, or between a run and its fork, that is not in their scenarios. In
+    words, such as "module mine changed"."""
+
+    of_bits: list[str]  # what bits may depend on: modules, data, versions, devices
+    further: list[str]  # Ray's version and the state of git; what that means for own modules is among the others
+
+    def told(self, what: str) -> list[str]:
+        """Returns a sentence with all changes; none if there are none. what: was done after them."""
+        found = [*self.of_bits, *self.further]
+        return [f"{what} after a change: {', '.join(found)}"] if found else []
+
+
+def code_changes(before: Info, now: Info) -> CodeChanges:
+    """Returns what has changed since an earlier run.json."""
+    known = before.get("depends_on") or {}
+    of_bits = [*changes({**known, "mixed": []}, now["depends_on"])] if known else ["unknown"]
+    of_bits += [*_versions(before, now, "python", "numpy", "torch"), *_devices(before, now)]
+    further = [*_versions(before, now, "ray")]
+    if "git" in before and (old := _git(before)) != (new := _git(now)):
+        further.append(f"git {old} -> {new}")
+    return CodeChanges(of_bits, further)
+
+
+def _versions(before: Info, now: Info, *names: str) -> Iterator[str]:
+    old, new = before.get("versions") or {}, now["versions"]
+    for name in names:
+        if None not in (old.get(name), new[name]) and old[name] != new[name]:
+            yield f"{name} {old[name]} -> {new[name]}"
+
+
+def _devices(before: Info, now: Info) -> Iterator[str]:
+    asked, asks = (one["scenario"]["resources"] for one in (before, now))
+    kinds, others = computes_on(asked), computes_on(asks)
+    for key in sorted(kinds.keys() | others.keys()):
+        if kinds.get(key) != others.get(key):
+            yield f"resources.{key} {asked.get(key)} -> {asks.get(key)}"
+
+
+def _git(info: Info) -> str:
+    """Returns the state of the working tree in words."""
+    git = info["git"]
+    if not git:
+        return "none"
+    commit = f"commit {git['commit'][:10]}" if git.get("commit") else "no commit"
+    return commit if git.get("clean") else f"{commit} with changes"
