@@ -58,14 +58,13 @@ def fork(
     length = {"rounds": after.run.rounds, "until": after.run.until}
     old = before.model_copy(update={"run": before.run.model_copy(update=length)})
     origin = _origin(open_run(source), at, before, after)
-    made: list[Path] = []
 
     def first() -> Execution:
-        made.append(new_folder(location(out), after.name))
+        made = new_folder(location(out), after.name)
         with locked(source, shared=True):
-            goes_on = _copy(source, made[0], at, origin)
+            goes_on = _copy(source, made, at, origin)
         past = {} if goes_on else open_run(source).info
-        return Execution(old, made[0], goes_on=goes_on, until=at, facts={"forking": origin}, past=past)
+        return Execution(old, made, goes_on=goes_on, until=at, facts={"forking": origin}, past=past)
 
     with showing(progress) as shown:
         observing = Observing(after, observers_of(after, [*shown.observers, *observers]))
@@ -73,9 +72,9 @@ def fork(
         past = launch(old, first, **where)
         if past.info["status"] != "forking":  # it was stopped before, or has diverged
             return past
-        facts = {"forked_from": origin}
-        with locked(made[0]):
-            return launch(after, lambda: Execution(after, made[0], goes_on=True, facts=facts), **where)
+        second = Execution(after, past.folder, goes_on=True, facts={"forked_from": origin})
+        with locked(past.folder):
+            return launch(after, lambda: second, **where)
 
 
 def scenario_to_fork(folder: Path, at: int, overrides: Sequence[str]) -> tuple[Scenario, Scenario]:
