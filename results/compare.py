@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from results.cost import Costs
-from results.grouping import Values, axes, grouped, once_a_seed
+from results.groups import Values, alike, key_axes, once_a_seed
 from results.measure import Measure, NotComparable
 from results.picked import never_picked
 from results.ranking import Marks, marks
@@ -58,7 +58,7 @@ def compare(
     """
     counted, notes = counted_runs(runs, unfinished)
     counted, numbers = _scored(counted, measure, notes)
-    rows, heads = axes(counted, by, columns)
+    rows, heads = key_axes(counted, by, columns)
     keys = [*rows, *heads]
     groups = counting(counted, keys, notes)
     ordered = runs.only(run for group in groups.values() for run in group)
@@ -87,7 +87,7 @@ def counting(runs: RunSet, keys: Sequence[str], notes: list[str]) -> dict[Values
 
     Raises NotComparable where runs of a group differ in more than their seed.
     """
-    groups = grouped(runs, keys)
+    groups = alike(runs, keys)
     counted = {}
     for values in sorted(groups, key=lambda values: [(value is not None, value) for value in values]):
         counted[values], left_out = once_a_seed(groups[values])

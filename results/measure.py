@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from results.cost import COSTS
 from results.metrics import directions
-from results.texts import in_full
+from results.texts import in_full, quoted
 
 # Metrics that are totals of a whole run, and not evaluations of a model. staleness: mean over the updates used.
 # seconds: real time.
@@ -63,44 +63,38 @@ class Measure:
     """Whether clients that had not taken part by an evaluation are left out of it."""
 
     def __post_init__(self) -> None:
-        for name, allowed in (("subject", _SUBJECTS), ("over", _OVER)):
-            if (value := getattr(self, name)) not in allowed:
-                raise NotComparable(f"{name}: must be one of {', '.join(allowed)}, got {value!r}")
+        require_of("subject", self.subject, _SUBJECTS)
+        require_of("over", self.over, _OVER)
+        for name, cost in [("cost", cost) for cost in self.costs] + ([("at", self.at[0])] if self.at else []):
+            require_of(name, cost, COSTS)
+        if wrong := next(self._faults(), None):
+            raise NotComparable(wrong)
+
+    def _faults(self) -> Iterator[str]:
+        """Yields what is wrong with values that are right by themselves."""
         if self.subject == "global" and self.over != "mean":
-            raise NotComparable(
-                f"over: must be mean for the global model, of which there is one, got {self.over!r}; "
-                "add --subject client or peer"
-            )
+            text = f"must be mean for the global model, of which there is one, got {self.over!r}"
+            yield f"over: {text}; add --subject client or peer"
         if self.picked and self.subject != "client":
-            raise NotComparable(
-                f"picked: must be given for subject client only, whose models it is about, got {self.subject!r}; "
-                "add --subject client, or leave --picked out"
-            )
+            text = f"must be given for subject client only, whose models it is about, got {self.subject!r}"
+            yield f"picked: {text}; add --subject client, or leave --picked out"
         if self.reduce not in ("last", *_BEST) and not _OF_LAST.fullmatch(self.reduce):
-            raise NotComparable(
-                f"reduce: must be last, {', '.join(_BEST)}, max_of_last_K, min_of_last_K or mean_of_last_K, K from 1, "
-                f"got {self.reduce!r}; for example max_of_last_5"
-            )
+            text = f"must be last, {', '.join(_BEST)}, max_of_last_K, min_of_last_K or mean_of_last_K, K from 1"
+            yield f"reduce: {text}, got {self.reduce!r}; for example max_of_last_5"
         unclear = [metric for metric in self.evaluated if self.larger_is_better(metric) is None]
         if self.reduce in _BEST and unclear:
-            raise NotComparable(
-                f"reduce: must not be {self.reduce} for {unclear[0]!r}, for it is not known whether larger is better; "
-                "use max_of_last_K or min_of_last_K"
-            )
+            text = f"must not be {self.reduce} for {unclear[0]!r}, for it is not known whether larger is better"
+            yield f"reduce: {text}; use max_of_last_K or min_of_last_K"
         if self.reduce == "at_best_validation" and self.split == "validation":
             text = "must be another one than that by which at_best_validation picks, got validation"
-            raise NotComparable(f"split: {text}; take test, or reduce best")
-        asked = [("cost", cost) for cost in self.costs] + ([("at", self.at[0])] if self.at else [])
-        for name, cost in asked:
-            require_cost(name, cost)
+            yield f"split: {text}; take test, or reduce best"
         if self.at and not (math.isfinite(self.at[1]) and self.at[1] > 0):
-            raise NotComparable(f"at: must be more than 0, got {self.at[0]}={self.at[1]:g}")
+            yield f"at: must be more than 0, got {self.at[0]}={self.at[1]:g}"
         if self.at and "seconds" in self.metrics:
-            raise NotComparable("metric: must not be seconds beside `at`, for real time is known of whole runs only")
+            yield "metric: must not be seconds beside `at`, for real time is known of whole runs only"
         for metric, value in self.targets:
             if self.larger_is_better(metric) is None or not math.isfinite(value):
-                names = " or ".join(self.larger)
-                raise NotComparable(f"target: must be a number for {names}, got {metric}={value:g}")
+                yield f"target: must be a number for {' or '.join(self.larger)}, got {metric}={value:g}"
 
     @property
     def evaluated(self) -> list[str]:
@@ -145,10 +139,10 @@ class Measure:
         return f"{which}, {over} over {members}, split {self.split}"
 
 
-def require_cost(key: str, cost: str) -> None:
-    """Raises NotComparable for what is none of COSTS."""
-    if cost not in COSTS:
-        raise NotComparable(f"{key}: must be one of {', '.join(COSTS)}, got {cost!r}")
+def require_of(key: str, value: str, allowed: Collection[str]) -> None:
+    """Raises NotComparable for a value that is not allowed."""
+    if value not in allowed:
+        raise NotComparable(f"{key}: must be one of {', '.join(allowed)}, got {quoted(value)}")
 
 
 def parse_target(text: str) -> tuple[str, float]:

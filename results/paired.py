@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from results.compare import counted_runs, counting, note_picked, note_short
 from results.differences import difference
-from results.grouping import Values, axes, beyond
+from results.groups import Values, beyond, key_axes
 from results.measure import Measure, NotComparable
 from results.ranking import holm
 from results.reader import Run
@@ -48,7 +48,7 @@ def paired(
     there is no such baseline or nothing to pair with it.
     """
     counted, notes = counted_runs(runs, unfinished)
-    keys, _ = axes(counted, by, ())
+    keys, _ = key_axes(counted, by, ())
     _require_one_scenario(counted, keys)
     groups = counting(counted, keys, notes)
     chosen = _chosen(keys, list(groups), baseline)

@@ -13,9 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from results import compare, grouping
+from results import compare
 from results.disk import replacing
-from results.groups import Groups, Look, RunGroup, grouped, telling
+from results.groups import Groups, Look, RunGroup, grouped, key_axes, members, telling
 from results.keys import spell_out
 from results.measure import NotComparable
 from results.plot_style import Styled
@@ -150,9 +150,9 @@ def _counted(runs: RunSet, how: Curves) -> tuple[RunSet, list[str]]:
     """Returns the runs to draw, one for each line, panel and seed, and a note on each other one, as comparisons do."""
     unfinished = how.get("unfinished", False) or not any(run.over for run in runs.runs)
     counted, notes = compare.counted_runs(runs, unfinished)
-    rows, _ = grouping.axes(counted, how.get("by"), ())
+    rows, _ = key_axes(counted, how.get("by"), ())
     facet = how.get("facet")
-    heads = [] if facet is None else grouping.axes(counted, [facet], ())[0]
+    heads = [] if facet is None else key_axes(counted, [facet], ())[0]
     groups = compare.counting(counted, list(dict.fromkeys([*rows, *heads])), notes)
     kept = {run for group in groups.values() for run in group}
     return counted.only(run for run in counted.runs if run in kept), notes
@@ -185,8 +185,8 @@ def _facets(runs: RunSet, how: Curves) -> Iterator[tuple[str, Groups]]:
         yield "", grouped(runs, by)
         return
     key = spell_out(facet, runs.known)
-    keys, _ = grouping.axes(runs, by, ())
-    others = [of for of in (keys if by else telling(keys, list(grouping.members(runs, keys)))) if of != key]
+    keys, _ = key_axes(runs, by, ())
+    others = [of for of in (keys if by else telling(keys, list(members(runs, keys)))) if of != key]
     found: dict[str, list[Any]] = {}
     for run in runs.runs:
         found.setdefault(written(run.keys.get(key)), []).append(run)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from typing import Any, TypeAlias
 
@@ -13,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from results.cost import Costs, Point
-from results.measure import QUANTILES, TOTALS, Measure, NotComparable, require_cost
+from results.cost import COSTS, Costs, Point
+from results.measure import QUANTILES, TOTALS, Measure, NotComparable, require_of
 from results.reader import Run
 from results.run_set import RunSet
 
@@ -28,13 +29,11 @@ _SOURCES = {  # total: (table, column, aggregate)
     "local_steps": ("updates", "local_steps", "sum"),
     "staleness": ("updates", "staleness", "mean"),
 }
-_OVER = {  # ways to join members' numbers that need more than one aggregate: (column, aggregate) pairs
-    # The mean is there to find NaN of members that diverged, which Arrow leaves out of min and max.
-    "gap": [("value", "max"), ("value", "min"), ("value", "mean")],
-    "max": [("value", "max"), ("value", "mean")],
-    "min": [("value", "min"), ("value", "mean")],
-    "micro": [("total", "sum"), ("counted", "sum")],
-    **{name: [("value", "list")] for name in QUANTILES},
+_OVER: dict[str, Callable[[list[float]], Any]] = {  # NaN where a member has NaN, which Arrow leaves out of min and max
+    "max": np.max,
+    "min": np.min,
+    "gap": np.ptp,
+    **{name: partial(np.quantile, q=share) for name, share in QUANTILES.items()},
 }
 
 
@@ -117,9 +116,10 @@ def series_of(runs: RunSet, measure: Measure) -> Series:
     evaluations = evaluations.append_column("total", pc.multiply(evaluations["value"], evaluations["samples"]))
     defined = pc.is_valid(evaluations["value"])
     evaluations = evaluations.append_column("counted", pc.if_else(defined, evaluations["samples"], 0))
-    over = _OVER.get(measure.over, [("value", measure.over)])
-    found = evaluations.group_by(key).aggregate(over)
-    rows = sorted(_rows(found, *key, *("_".join(pair) for pair in over)))
+    over = {"mean": [("value", "mean")], "micro": [("total", "sum"), ("counted", "sum")]}
+    wanted_columns = over.get(measure.over, [("value", "list")])
+    found = evaluations.group_by(key).aggregate(wanted_columns)
+    rows = sorted(_rows(found, *key, *("_".join(pair) for pair in wanted_columns)), key=lambda row: row[:5])
     series = {
         of: [Point(row[2], row[3], row[4], _together(measure.over, *row[5:])) for row in points]
         for of, points in groupby(rows, lambda row: row[:2])
@@ -129,25 +129,15 @@ def series_of(runs: RunSet, measure: Measure) -> Series:
     return series
 
 
-def _together(over: str, *aggregates: Any) -> float:
-    """Joins the aggregates over an evaluation's members into one number.
+def _together(over: str, value: Any, samples: int = 1) -> float:
+    """Joins what there is of an evaluation's members into one number: their mean; the sum of their values, each times
+    its samples; or their values.
 
     It is NaN if a member's number is, or if no member has one.
     """
-    if isinstance(aggregates[0], list):
-        aggregates = ([value for value in aggregates[0] if value is not None],)
-    if aggregates[0] is None or aggregates[0] == []:
-        return math.nan
-    match over, aggregates:
-        case "gap", (largest, smallest, mean):
-            return math.nan if math.isnan(mean) else float(largest - smallest)
-        case "min" | "max", (extreme, mean):
-            return math.nan if math.isnan(mean) else float(extreme)
-        case "micro", (total, samples):
-            return float(total / samples)
-        case _, (list() as values,):
-            return float(np.quantile(values, QUANTILES[over]))
-    return float(aggregates[0])
+    if isinstance(value, list):
+        value = _OVER[over](values) if (values := [one for one in value if one is not None]) else None
+    return math.nan if value is None else float(value / samples)
 
 
 def _none(runs: RunSet, lacking: list[str], measure: Measure) -> str:
@@ -183,7 +173,7 @@ def common_budget(runs: RunSet, cost: str) -> float:
 
     Raises NotComparable for an unknown cost, and where no run says.
     """
-    require_cost("at", cost)
+    require_of("at", cost, COSTS)
     some = runs.only([run for run in runs.runs if run.over] or runs.runs)
     costs, points = Costs(some), evaluated(some)
     spent = [costs.by(run, points[run.id][-1], cost) for run in some.runs if run.id in points]

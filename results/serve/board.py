@@ -10,8 +10,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from results.grouping import axes, beyond, members, once_a_seed
-from results.groups import labels
+from results.groups import beyond, key_axes, labels, members, once_a_seed
 from results.keys import Value
 from results.run_set import RunSet
 from results.serve.asked import ALONE, STATUS, Asked, told
@@ -97,7 +96,7 @@ def _grouped(shown: Sequence[Seen], asked: Asked) -> list[_Members]:
     if asked.group == ALONE or not whole:
         return [_Members("", list(shown), list(shown), [])]
     runs = RunSet(list(whole))
-    keys = axes(runs, None, ())[0] if asked.by is None else [key for key in asked.by if key in runs.known]
+    keys = key_axes(runs, None, ())[0] if asked.by is None else [key for key in asked.by if key in runs.known]
     groups = members(runs, keys)
     named = labels(keys, list(groups), [group.scenarios[0] for group in groups.values()])
     found = []

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from rich.filesize import decimal
 
 from results.glance import Glance
-from results.grouping import tells
+from results.groups import tells
 from results.keys import Value, varying
 from results.metrics import directions
 from results.serve.asked import STATUS
