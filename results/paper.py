@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, NonNegativeFloat, ValidationError
 
 from results.compare import Comparison
-from results.keys import flatten
+from results.keys import UnknownKey, flatten, spell_out
 from results.location import location
 from results.measure import NotComparable
 from results.store import why
@@ -100,10 +100,8 @@ def beside(comparison: Comparison, paper: Paper) -> Comparison:
 
 
 def _spell_out(key: str, keys: tuple[str, ...], where: str) -> str:
-    for candidate in (key, f"{key}.name"):
-        if candidate in keys:
-            return candidate
-    known = ", ".join(keys)
-    raise NotComparable(
-        f"{where}: must have keys that make rows or columns ({known}), got {key!r}; see --by, --columns"
-    )
+    try:
+        return spell_out(key, keys)
+    except UnknownKey:
+        must = f"must have keys that make rows or columns ({', '.join(keys)}), got {key!r}"
+        raise NotComparable(f"{where}: {must}; see --by, --columns") from None

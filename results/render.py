@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -16,6 +17,9 @@ from results.paired import Paired
 from results.paired_table import paired_table
 from results.text_table import Cell, TextTable, text_table
 from results.texts import cut
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _LONGEST = 36  # letters of a key's value in the terminal
 _LATEX = {
@@ -29,6 +33,38 @@ _LATEX = {
     ">": r"\textgreater{}",
     **{character: f"\\{character}" for character in "&%$#_{}"},
 }
+
+
+@dataclass(frozen=True, repr=False)
+class Tabulated:
+    """A comparison of runs as a table. In terminals and notebooks it shows itself."""
+
+    comparison: Comparison | Paired
+    percent: bool = False
+    """Whether accuracies are in percent."""
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The numbers, not rounded: a row for each group and metric, as `Runs.compare` or `Runs.paired` returns it."""
+        return self.comparison.frame
+
+    def markdown(self) -> str:
+        """Returns the table in GitHub's Markdown."""
+        return str(render(self.comparison, "markdown", self.percent))
+
+    def latex(self) -> str:
+        """Returns the table as a tabular for the LaTeX package booktabs."""
+        return str(render(self.comparison, "latex", self.percent))
+
+    def csv(self) -> str:
+        """Returns the numbers, not rounded, as CSV."""
+        return str(render(self.comparison, "csv"))
+
+    def __repr__(self) -> str:
+        return self.markdown()
+
+    def _repr_html_(self) -> str:
+        return str(render(self.comparison, "html", self.percent))
 
 
 def render(

@@ -15,9 +15,9 @@ from results.location import location
 from results.measure import Budget, Measure, NotComparable
 from results.paired import Paired
 from results.paired import paired as pair
+from results.render import Tabulated
 from results.run_set import RunSet, whole
 from results.score import common_budget
-from results.tabulated import Tabulated
 from results.texts import count
 
 if TYPE_CHECKING:

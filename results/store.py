@@ -31,6 +31,13 @@ def reaching(path: Path) -> Iterator[None]:
 
 
 @contextmanager
+def _reached(path: Path) -> Iterator[tuple[Any, str]]:
+    """Yields the file system of a place on a store, and its name there; see `reaching`."""
+    with reaching(path):
+        yield cast(Any, path).fs, _name(path)
+
+
+@contextmanager
 def local_copy(path: Path) -> Iterator[Path]:
     """Yields a local file or folder with this one's content, for libraries that read no others. A local one is
     yielded as it is."""
@@ -39,8 +46,8 @@ def local_copy(path: Path) -> Iterator[Path]:
         return
     with TemporaryDirectory(prefix="raysim-") as folder:
         copy = Path(folder, path.name)
-        with reaching(path):
-            _system(path).get(_name(path), str(copy), recursive=True)
+        with _reached(path) as (system, name):
+            system.get(name, str(copy), recursive=True)
         yield copy
 
 
@@ -52,8 +59,8 @@ def why(error: OSError) -> str:
 
 def upload(file: Path, target: Path) -> None:
     """Copies a local file to a store. Readers see the old object or all of the new one."""
-    with reaching(target):
-        _system(target).put_file(str(file), _name(target))
+    with _reached(target) as (system, name):
+        system.put_file(str(file), name)
 
 
 def make_folder(folder: Path, *, parents: bool = False) -> None:
@@ -84,8 +91,8 @@ def copy_folder(source: Path, target: Path) -> None:
 def create(path: Path, content: bytes) -> bool:
     """Makes an object if its name is free, and returns whether it was."""
     try:
-        with reaching(path):
-            _system(path).pipe_file(_name(path), content, mode="create")
+        with _reached(path) as (system, name):
+            system.pipe_file(name, content, mode="create")
     except FileExistsError:
         return False
     return True
@@ -93,8 +100,8 @@ def create(path: Path, content: bytes) -> bool:
 
 def overwrite(path: Path, content: bytes) -> None:
     """Makes an object, and replaces the one of its name if there is one."""
-    with reaching(path):
-        _system(path).pipe_file(_name(path), content)
+    with _reached(path) as (system, name):
+        system.pipe_file(name, content)
 
 
 def remove(files: Iterable[Path]) -> None:
@@ -104,8 +111,8 @@ def remove(files: Iterable[Path]) -> None:
         for file in found:
             file.unlink()
     elif found:
-        with reaching(found[0]):
-            _system(found[0]).rm([_name(file) for file in found])
+        with _reached(found[0]) as (system, _):
+            system.rm([_name(file) for file in found])
 
 
 def try_to_write(folder: Path) -> None:
@@ -134,31 +141,26 @@ def stamps(folder: Path) -> dict[str, tuple[Any, Any]]:
 
     The name of a file is relative to the folder. The place may also be a file itself, whose name is then "".
     """
-    with reaching(folder):
-        found = _system(folder).find(_name(folder), detail=True)
-    start = len(_name(folder).rstrip("/")) + 1
+    with _reached(folder) as (system, place):
+        found = system.find(place, detail=True)
+    start = len(place.rstrip("/")) + 1
     return {name[start:]: (info["size"], _mark(info)) for name, info in sorted(found.items())}
 
 
 def matches(pattern: Path) -> list[str]:
     """Returns the URIs of the objects that a pattern, such as s3://bucket/data/*.parquet, matches."""
-    with reaching(pattern):
-        found = _system(pattern).glob(_name(pattern))
-    return [_system(pattern).unstrip_protocol(name) for name in found]
+    with _reached(pattern) as (system, place):
+        return [system.unstrip_protocol(name) for name in system.glob(place)]
 
 
 def in_arrow(file: Path) -> tuple[str, Any]:
     """Returns a file's name for Arrow, with Arrow's file system for it; None stands for this machine's."""
-    return (str(file), None) if is_local(file) else (_name(file), _system(file))
+    return (str(file), None) if is_local(file) else (_name(file), cast(Any, file).fs)
 
 
 def _mark(info: dict[str, Any]) -> str:
     marks = ("ETag", "etag", "md5Hash", "content_md5", "LastModified", "last_modified", "mtime", "created")
     return str(next((info[mark] for mark in marks if info.get(mark)), None))
-
-
-def _system(path: Path) -> Any:
-    return cast(Any, path).fs
 
 
 def _name(path: Path) -> str:

@@ -9,9 +9,8 @@ import typer
 
 from raysim.cli.bad_input import refuse
 from raysim.cli.options import Overrides, ScenarioFiles
-from raysim.parts.errors import Problem, ScenarioError
+from raysim.parts.errors import ScenarioError
 from raysim.runs.inspection import inspect
-from raysim.scenario import Scenario
 from raysim.scenario.checks import notes_of
 from raysim.sweep import load_sweep
 from raysim.sweep.settings import ScenarioFile
@@ -33,31 +32,21 @@ def check(
             wrong.append(error)
             continue
         found = plan.scenarios()
-        told: list[str] = []
-        if data:
-            problems, notes, told = _inspect(found)
-        else:
-            problems, notes = [], [note for scenario in found for note in notes_of(scenario)]
-        if problems:
-            wrong.append(ScenarioError(str(path), problems))
+        inspected = [inspect(scenario) for scenario in found] if data else []
+        if problems := dict.fromkeys(problem for one in inspected for problem in one.problems):
+            wrong.append(ScenarioError(str(path), list(problems)))
             continue
+        told = dict.fromkeys(text for one in inspected for text in one.meaning)
+        noted = [one.notes for one in inspected] if data else [*map(notes_of, found)]
         first, runs = found[0], f", {len(found)} runs" if len(found) > 1 else ""
         runs += ", to be tuned" if plan.search else ""
         typer.echo(f"{path}: right ({first.name}, {first.algorithm.name}, {first.data.clients} clients{runs})")
-        for text in dict.fromkeys(told):
+        for text in told:
             typer.echo(f"{path}: data: {text}")
-        for note in dict.fromkeys(notes):
+        for note in dict.fromkeys(note for notes in noted for note in notes):
             typer.echo(f"{path}: note: {note}")
     if wrong:
         refuse(*wrong)
-
-
-def _inspect(scenarios: list[Scenario]) -> tuple[list[Problem], list[str], list[str]]:
-    """Returns the problems, the warnings and the readings of data of these scenarios of one file."""
-    found = [inspect(scenario) for scenario in scenarios]
-    problems = dict.fromkeys(problem for one in found for problem in one.problems)
-    notes = [note for one in found for note in one.notes]
-    return list(problems), notes, [text for one in found for text in one.meaning]
 
 
 def schema() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+import logging
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import pyarrow.compute as pc
@@ -11,7 +13,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
-from raysim.cli.telling import telling
 from raysim.observers import Lines, Observer
 from raysim.observers.live import Bar, bars
 from raysim.observers.observer import RunBegin
@@ -37,7 +38,7 @@ def watch(
     lines begin; by default with the scenario's name.
     """
     console, label = Console(), label or scenario.name
-    with telling(console), bars(console, transient=dry) if console.is_interactive else nullcontext() as shown:
+    with _telling(console), bars(console, transient=dry) if console.is_interactive else nullcontext() as shown:
         state = f"starting in {where}"
         if shown:
             name = f"[bold]{escape(label)}"
@@ -116,3 +117,29 @@ def _cell(value: Any) -> str:
     if value is None:
         return "-"
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+@contextmanager
+def _telling(console: Console) -> Iterator[None]:
+    """Within the block, what runs log is printed: information to the console, and warnings to standard error."""
+    log, printing = logging.getLogger("raysim"), _Printing(console)
+    before = log.level
+    log.addHandler(printing)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
+        log.removeHandler(printing)
+
+
+class _Printing(logging.Handler):
+    def __init__(self, console: Console) -> None:
+        super().__init__()
+        self._console = console
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.levelno >= logging.WARNING:
+            print(record.getMessage(), file=sys.stderr)
+        else:
+            self._console.print(escape(record.getMessage()), soft_wrap=True, highlight=False)

@@ -17,7 +17,7 @@ from results.report.picture import Picture, picture
 from results.report.section import Section
 from results.report.standings import Standings, mean, standings
 from results.report.values import grid
-from results.texts import short_names, written
+from results.texts import cut, short_names, written
 
 _LARGEST = 12  # values of a key in a grid
 _GRIDS = 9  # small multiples
@@ -88,8 +88,8 @@ def _grid(
         axes.set(
             xlim=(-0.5, len(columns) - 0.5), ylim=(len(rows) - 0.5, -0.5), xlabel=short[across], ylabel=short[down]
         )
-        axes.set_xticks(range(len(columns)), [_short(value) for value in columns])
-        axes.set_yticks(range(len(rows)), [_short(value) for value in rows])
+        axes.set_xticks(range(len(columns)), [cut(written(value), 16) for value in columns])
+        axes.set_yticks(range(len(rows)), [cut(written(value), 16) for value in rows])
         axes.tick_params(length=0)
         for side in ("left", "bottom"):
             axes.spines[side].set_visible(False)
@@ -104,8 +104,3 @@ def _values(groups: Sequence[RunGroup], key: str) -> list[Value]:
     if all(type(value) in (int, float) for value in found):
         return sorted(found)  # type: ignore[type-var]
     return found
-
-
-def _short(value: Value) -> str:
-    text = written(value)
-    return text if len(text) <= 16 else f"{text[:15]}…"

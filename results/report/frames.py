@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow.compute as pc
 from pandas.core.groupby import SeriesGroupBy
-
-from results.groups import Groups
 
 _STRETCHES = 40  # stretches of rounds, or of virtual time, in a figure, at most
 
@@ -38,13 +35,6 @@ def with_nan(table: pd.DataFrame, values: SeriesGroupBy[Any, Any]) -> pd.DataFra
 def gaps(values: pd.Series[float]) -> str:
     """Returns a sentence for a caption if lines through these values have gaps, else an empty text."""
     return "" if np.isfinite(values).all() else " Lines have gaps where the value of a run is NaN or infinite."
-
-
-def left_out(groups: Groups, table: str, names: Sequence[str], filter: pc.Expression | None = None) -> dict[str, str]:
-    """Says for each column how many values are NaN or infinite, and so are left out by `quantiles`."""
-    rows = groups.drawn.table(table, names, filter, keys=[])
-    counts = {name: pc.sum(pc.invert(pc.is_finite(rows[name]))).as_py() for name in names}
-    return {name: without(count or 0) for name, count in counts.items()}
 
 
 def without(count: int) -> str:

@@ -18,7 +18,7 @@ from raysim import Result, ScenarioError, parse_scenario
 from raysim.algorithms import Arrival
 from results import load, open_run
 from results.report import report
-from results.report.penalties import of_all_clients
+from results.report.columns import of_all_clients
 
 ALL_THREE = ["fedadmm", "fedadmm_in", "fedadmm_insa"]
 NEVER = 1e-30  # of convexity: the fraction sigma is so small that no client stops early

@@ -20,10 +20,10 @@ from typer.testing import Result
 from results import CannotWrite, NotComparable, Writer, load, write_json
 from results.groups import grouped
 from results.report import Report, report, style
+from results.report.columns import of_all_clients
 from results.report.curves import points
 from results.report.members import members, over_rounds
 from results.report.partition import divergences
-from results.report.penalties import of_all_clients
 from results.report.staleness import staleness
 from results.report.topology import topology
 from results.runs import Runs
