@@ -101,13 +101,6 @@ class Checkpoint:
         path = self.folder / INDEX
         write_durably(path, json.dumps(content | {"sha256": _digest_of_index(content)}).encode())
 
-    def keys(self, kind: str) -> Iterator[tuple[str, list[int]]]:
-        """Yields each key of a kind, with the numbers in it. The key of a kind with numbers is such as message/3."""
-        for key in self.files:
-            first, *numbers = key.split("/")
-            if first == kind:
-                yield key, [int(number) for number in numbers if number.isdigit()]
-
     def fetch(self) -> None:
         """Reads the records, which the next call of `records` returns, and the rows that the checkpoint counts on.
 

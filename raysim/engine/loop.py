@@ -8,7 +8,7 @@ from typing import Generic
 
 from actors import Pool
 from raysim.engine.committed import Change
-from raysim.engine.progress import Mark, Progress, Stopwatch
+from raysim.engine.progress import Mark, Progress
 from raysim.engine.recorder import Recorder
 from raysim.engine.rows import when
 from raysim.engine.saver import Saver
@@ -38,7 +38,10 @@ class Loop(Generic[HappeningT, PendingT]):
         """recorder: counts what happens as the run goes on. rounds: how many the whole run has; None if not known."""
         self._simulation, self._pool, self._saver, self._recorder = simulation, pool, saver, recorder
         self._goes_on = True  # whether the timeline may have happenings that are not handed out
-        self._teller = Teller(simulation.stopwatch, recorder, rounds)
+        self._rounds = rounds
+        self._metrics: dict[str, float] = {}  # of the last evaluation
+        self._evaluated: int | None = None  # rounds that were over at the last evaluation
+        self._told = -PROGRESS_S  # when progress was last reported, in seconds on the stopwatch
         self._queue: deque[tuple[HappeningT, PendingT | None, Change]] = deque()  # submitted, not yet written
 
     def __iter__(self) -> Iterator[Progress]:
@@ -58,7 +61,7 @@ class Loop(Generic[HappeningT, PendingT]):
         while True:
             while self._queue and not _undone(self._queue[0][1]) and not self._saver.reached:
                 if mark := self._record(*self._queue.popleft()):
-                    yield from self._teller.progress(mark)
+                    yield from self._progress(mark)
             if self._saver.reached or sum(_undone(pending) for _, pending, _ in self._queue) <= ahead:
                 return
             self._pool.wait()
@@ -75,36 +78,15 @@ class Loop(Generic[HappeningT, PendingT]):
             self._end()
         return mark
 
-    def _end(self) -> None:
-        """Ends the run with what was written last."""
-        self._saver.end()
-        self._queue.clear()
-        self._simulation.end()
-        self._goes_on = True
-
-
-def _undone(pending: PendingT | None) -> int:
-    return pending.undone if pending else 0
-
-
-class Teller:
-    """Decides at which marks progress is reported, and remembers the metrics of the last evaluation."""
-
-    def __init__(self, stopwatch: Stopwatch, recorder: Recorder, rounds: int | None) -> None:
-        self._stopwatch, self._recorder, self._rounds = stopwatch, recorder, rounds
-        self._metrics: dict[str, float] = {}
-        self._evaluated: int | None = None  # rounds that were over at the last evaluation
-        self._told = -PROGRESS_S  # when progress was last reported, in seconds on the stopwatch
-
-    def progress(self, mark: Mark) -> Iterator[Progress]:
+    def _progress(self, mark: Mark) -> Iterator[Progress]:
         """Yields the progress to report at a mark, unless there was a report just before."""
-        seconds = self._stopwatch.seconds
+        seconds, recorder = self._simulation.stopwatch.seconds, self._recorder
         if mark.metrics is not None:
             self._metrics, self._evaluated = mark.metrics, mark.round
         elif seconds - self._told < PROGRESS_S:
             return
         self._told = seconds
-        totals = dict(self._recorder.totals)
+        totals = dict(recorder.totals)
         yield Progress(
             round=mark.round,
             rounds=self._rounds,
@@ -116,6 +98,17 @@ class Teller:
             evaluated=self._evaluated,
             metrics=self._metrics,
             totals=totals,
-            traffic=dict(self._recorder.traffic),
-            staleness=self._recorder.staleness,
+            traffic=dict(recorder.traffic),
+            staleness=recorder.staleness,
         )
+
+    def _end(self) -> None:
+        """Ends the run with what was written last."""
+        self._saver.end()
+        self._queue.clear()
+        self._simulation.end()
+        self._goes_on = True
+
+
+def _undone(pending: PendingT | None) -> int:
+    return pending.undone if pending else 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -139,20 +139,21 @@ class PeersJobs:
 
     def recall(self, checkpoint: Checkpoint) -> Committed:
         """Goes on from the records of a checkpoint, and returns them."""
-        records, committed = checkpoint.records(), {}
-        for key, (peer,) in checkpoint.keys("state"):
-            self._states[peer] = Place(self.pool.put((({}, records[key]),)), 0)
-            committed[key] = Kept(self._states[peer].value, (0, 1))
-        for key, _ in checkpoint.keys("best"):
-            committed[key] = Kept(self.pool.put((({}, records[key]),)), (0, 1))
-        for key, (peer,) in checkpoint.keys("draft"):
-            self._drafts[peer] = Place(self.pool.put(((records[key], {}),)), 0)
-            self._trained[peer] = TrainedAt.noted(checkpoint.files[key][1])
-            committed[key] = Kept(self._drafts[peer].value, (0, 0), self._trained[peer].note)
-        for key, (peer, number) in checkpoint.keys("message"):
-            self._messages[peer, number] = Place(self.pool.put((records[key],)), 0)
-            committed[key] = Kept(self._messages[peer, number].value, (0,))
-        return Committed(committed)
+        committed = {}
+        for key, record in checkpoint.records().items():
+            kind, *numbers = key.split("/")
+            if kind == "draft":
+                trained = self._trained[int(numbers[0])] = TrainedAt.noted(checkpoint.files[key][1])
+                committed[key] = Kept(self.pool.put(((record, {}),)), (0, 0), trained.note)
+                self._drafts[int(numbers[0])] = _place_of(committed[key])
+            elif kind == "message":
+                committed[key] = Kept(self.pool.put((record,)), (0,))
+                self._messages[int(numbers[0]), int(numbers[1])] = _place_of(committed[key])
+            else:  # states, also those of the best model
+                committed[key] = Kept(self.pool.put((({}, record),)), (0, 1))
+        found = Committed(committed)
+        self.go_back(found, self.now)
+        return found
 
     def go_back(self, committed: Committed, now: Moment) -> None:
         """Takes the peers' states of the records, and forgets what has been submitted since. now: the end of the last
@@ -201,8 +202,8 @@ class PeersJobs:
         return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
 
 
-def _place_of(state: Kept) -> Place[Own]:
-    return Place(state.value, state.place[0])
+def _place_of(kept: Kept) -> Place[Any]:
+    return Place(kept.value, kept.place[0])
 
 
 def _chunks(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
