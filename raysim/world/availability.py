@@ -83,6 +83,12 @@ class Always(Availability):
         return math.inf
 
 
+def times_over(period: float, time: float) -> int:
+    """Returns the largest k for which `k * period`, a float, is not after a time."""
+    nearest = round(time / period)
+    return nearest if nearest * period <= time else nearest - 1
+
+
 class Slotted(Availability):
     """Availability that changes only at multiples of `slot`."""
 
@@ -90,9 +96,8 @@ class Slotted(Availability):
     """Time between changes, in the unit of the world's delay: clients come and go only at multiples of it."""
 
     def number(self, time: float) -> int:
-        """Returns the slot that the time is in: the largest k for which `k * slot`, a float, is not after it."""
-        nearest = round(time / self.slot)
-        return nearest if nearest * self.slot <= time else nearest - 1
+        """Returns the number of the slot that the time is in."""
+        return times_over(self.slot, time)
 
     def next_change(self, time: float) -> float:
         return (self.number(time) + 1) * self.slot

@@ -6,15 +6,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from raysim.parts.plain import as_tuples
 from raysim.world.trace_file import read_trace
-from results import Run, open_run
+from results import open_run
 from results.location import location
-from results.store import in_arrow
 
 
 class Fates(NamedTuple):
@@ -81,7 +78,10 @@ def read_recorded(folder: str) -> Recorded:
     run = open_run(folder)
     if run.status not in ("finished", "dry"):
         raise ValueError(f"replay: must be a run that has finished, or a dry run, got {folder}, which is {run.status}")
-    columns = _updates(run)
+    if not run.files("updates"):
+        raise ValueError(f"replay: must be a run that dispatched clients, got {run.folder}, without a table updates")
+    table = run.table("updates", ["dispatch", "client", "status", "dispatched_at", "arrived_at", "virtual_time"])
+    columns = {name: table[name].to_numpy() for name in table.column_names}
     serials = columns["dispatch"]
     order = np.argsort(serials)
     if len(order) == 0 or not np.array_equal(serials[order], np.arange(len(order))):
@@ -101,16 +101,3 @@ def read_recorded(folder: str) -> Recorded:
 def run_files(folder: str) -> list[Path]:
     """Returns the files of a run that a replay reads."""
     return [location(folder) / "run.json", *open_run(folder).files("updates")]
-
-
-def _updates(run: Run) -> dict[str, NDArray[Any]]:
-    """Returns columns of a run's table `updates`."""
-    names = ["dispatch", "client", "status", "dispatched_at", "arrived_at", "virtual_time"]
-    files = run.files("updates")
-    if not files:
-        raise ValueError(f"replay: must be a run that dispatched clients, got {run.folder}, without a table updates")
-    opened = (pq.ParquetFile(name, filesystem=system) for name, system in map(in_arrow, files))
-    table = pa.concat_tables([file.read(columns=names) for file in opened])
-    kinds = {"status": np.str_, "dispatch": np.int64, "client": np.int64}
-    # By lists, because pyarrow loads pandas to make arrays.
-    return {name: np.array(table[name].to_pylist(), dtype=kinds.get(name, np.float64)) for name in names}

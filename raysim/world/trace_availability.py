@@ -15,7 +15,7 @@ from pydantic import Field
 
 from raysim.parts.part import Positive, Unit
 from raysim.parts.rng import Stream
-from raysim.world.availability import Availability, Presence
+from raysim.world.availability import Availability, Presence, times_over
 from raysim.world.trace_delay import Assign
 from raysim.world.trace_file import read_trace
 from results.location import location, require_file
@@ -41,8 +41,7 @@ class Timetable(NamedTuple):
 
     def _passed(self, time: float) -> tuple[int, int]:
         """Returns how many periods are over, and how many of the bounds in the current period have passed."""
-        nearest = round(time / self.period)
-        number = nearest if nearest * self.period <= time else nearest - 1
+        number = times_over(self.period, time)
         # Bounds are compared as the floats that `next_change` returns, so that time always goes on.
         return number, bisect_right(self.bounds, time, key=lambda bound: number * self.period + bound)
 
