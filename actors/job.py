@@ -139,7 +139,7 @@ class Outcome(NamedTuple, Generic[Result]):
     result: Result
     worker: str  # the name of the worker that did it
     took: Took
-    process: Process | None  # of that worker; None if its group has no set-up
+    process: Process | None = None  # of that worker; None if its group has no set-up
 
 
 @dataclass(eq=False)
