@@ -7,17 +7,16 @@ import signal
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import typer.testing
-from ruamel.yaml import YAML
-from typer.testing import CliRunner
 
 import raysim
-from raysim.cli.app import app
-from raysim.scenario.yaml import assign
+from raysim.runs import origin
+from raysim.scenario.yaml import assign, override_all
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -35,6 +34,11 @@ os.environ["RAYSIM_CACHE"] = tempfile.mkdtemp(prefix="raysim-cache-")  # not tha
 
 # The runner makes all commands anew for each call, which takes a quarter of the time of a run of a few rounds.
 typer.testing._get_command = functools.cache(typer.testing._get_command)
+
+# Each run asks git for the commit, and waits until the disk has its checkpoints. Neither is what most tests are about.
+os.fsync = lambda file: None
+_asked, _answered = origin._git, functools.cache(origin._git)
+origin._git = lambda *words: (_answered if Path.cwd() == ROOT else _asked)(*words)
 
 # Tests interrupt and hang up processes, which do not heed it if `nohup` or a shell's `&` left them ignoring signals.
 # With a handler, not the default, the tests themselves live on when they are hung up; it ends where a process starts.
@@ -66,20 +70,31 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.reverse()
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Gives all tests of a file to one process, which makes once what they share. Slow ones are few and long."""
+    from xdist.scheduler import LoadGroupScheduling
+
+    class ByFile(LoadGroupScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            group: str = super()._split_scope(nodeid)
+            return group if group != nodeid else nodeid.partition("::")[0]
+
+    return ByFile(config, log) if config.option.markexpr.startswith("not slow") else None
+
+
 @pytest.fixture
 def simulate(tmp_path: Path) -> Simulate:
-    """Writes a scenario file, runs it in this process through the command line, gives the result."""
+    """Runs a scenario in this process, with options that `raysim run` has: --dry, and any number of --set."""
 
     def run(raw: Raw, *options: str) -> raysim.Result:
-        path = tmp_path / "scenario.yaml"
-        YAML().dump(raw, path)
-        before = set((tmp_path / "runs").glob("*"))
-        answer = CliRunner().invoke(
-            app, ["run", str(path), "--inline", "--out", str(tmp_path / "runs"), *options], catch_exceptions=False
-        )
-        assert answer.exit_code == 0, answer.output
-        (folder,) = set((tmp_path / "runs").glob("*")) - before
-        return raysim.Result(folder)
+        given = copy.deepcopy(raw)
+        overrides = [text for option, text in pairwise(options) if option == "--set"]
+        assert len(options) == 2 * len(overrides) + ("--dry" in options)
+        assert override_all(given, overrides) == []
+        result = raysim.run(given, out=tmp_path / "runs", inline=True, dry="--dry" in options, progress=False)
+        assert result.run.status != "diverged"
+        return result
 
     return run
 

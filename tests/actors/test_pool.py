@@ -178,7 +178,7 @@ def test_a_replacement_gets_the_place_of_the_dead_worker(ray_room: None, tmp_pat
 
 
 @pytest.mark.ray
-@pytest.mark.parametrize("wait_s", [0.0, 1.0])
+@pytest.mark.parametrize("wait_s", [pytest.param(0.0, marks=pytest.mark.slow), 1.0])
 def test_what_others_hold_is_waited_for_and_then_told(
     ray_room: None, monkeypatch: pytest.MonkeyPatch, wait_s: float
 ) -> None:
@@ -298,8 +298,10 @@ def test_a_signal_does_not_end_the_making_of_an_inline_worker() -> None:
 
 
 @pytest.mark.ray
-@pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize("dies", [None, 0, 3])
+@pytest.mark.parametrize(
+    ("workers", "dies"),
+    [(1, 0), (2, 3), *(pytest.param(*pair, marks=pytest.mark.slow) for pair in ((1, None), (1, 3), (2, None), (2, 0)))],
+)
 def test_jobs_are_given_ahead_of_what_they_need(ray_pool: Any, tmp_path: Path, workers: int, dies: int | None) -> None:
     """One after another needs what the last one leaves. When a worker dies, those that it was given ahead follow."""
     ray_pool.start(Group("client", Adder, workers))

@@ -51,6 +51,7 @@ def ended(pid: int) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_equal_terms_have_the_same_actors_and_others_new_ones_beside_them_while_there_is_room(
     session: "Session", ray_room: None
 ) -> None:

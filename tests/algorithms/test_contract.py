@@ -56,7 +56,7 @@ KINDS = [*ON_RAY, "ca2fl", "center", "fedadmm_insa", "fedeq", "knn_per", *TOYS]
 @pytest.mark.parametrize("algorithm", KINDS)
 def test_a_seed_decides_all_bits_and_workers_change_nothing_that_they_are_given(algorithm: str, tmp_path: Any) -> None:
     """Clients' own models too, though all that is kept is pickled on the way; and another seed gives other bits."""
-    raw = with_own_models(algorithm)
+    raw = with_own_models(algorithm, run__rounds=5, run__evaluate_every=5)
     one = execute(raw, tmp_path / "one", InlinePool()).info["digest"]
     assert one == execute(raw, tmp_path / "again", WatchingPool()).info["digest"]
     other = execute({**raw, "seed": 1}, tmp_path / "other", InlinePool()).info["digest"]

@@ -51,7 +51,7 @@ def test_the_scripted_rounds_under_fedasync(simulate: Simulate) -> None:
 
 def test_fedasync_mixes_buffers_as_it_mixes_weights(simulate: Simulate) -> None:
     """With alpha = 0 nothing moves: neither weights nor BatchNorm statistics."""
-    model = {"name": "resnet", "depth": 14, "personal": []}
+    model = {"name": "module", "module": "own_modules:Net", "args": {"hidden": 4}}
     small = {"model": model, "data__clients": 4, "run__rounds": 1, "world": {"dispatch": {"per_round": 1}}}
     still, moving = (
         simulate(digits(algorithm={"name": "fedasync", "alpha": alpha}, local__steps=1, **small))

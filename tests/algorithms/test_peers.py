@@ -165,7 +165,7 @@ def test_states_keep_their_shapes_and_types(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_peers_learn(simulate: Simulate, name: str) -> None:
-    raw = scenario_of(name, run__rounds=20, data__partition="iid", local__lr=0.2)
+    raw = scenario_of(name, run__rounds=10, run__evaluate_every=10, data__partition="iid", local__lr=0.2)
     evaluations = simulate(raw).pandas("evaluations").query("subject == 'peers' and metric == 'accuracy'")
     assert evaluations.value.iloc[-1] > 0.5
 

@@ -79,12 +79,20 @@ def algorithm_of(name: str) -> Central:
     return algorithm
 
 
-@pytest.mark.parametrize("name", PERSONAL)
-def test_own_models_are_better_at_their_own_samples(simulate: Simulate, name: str) -> None:
-    """Clients hold few labels: their models beat the global model of FedAvg, on average and after few rounds."""
+def with_few_labels(algorithm: str) -> Raw:
     labels = {"name": "digits", "clients": 20, "partition": {"name": "classes", "per_client": 2}, "local_test": 0.3}
-    raw = headed(name, data=labels, run={"rounds": 10, "evaluate_every": 10, "evaluate_clients": "all"})
-    own, of_fedavg = (scores(simulate(raw, *options)) for options in ((), ("--set", "algorithm=fedavg")))
+    return headed(algorithm, data=labels, run={"rounds": 10, "evaluate_every": 10, "evaluate_clients": "all"})
+
+
+@pytest.fixture(scope="module")
+def of_fedavg(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return scores(run(with_few_labels("fedavg"), out=tmp_path_factory.mktemp("fedavg"), inline=True))
+
+
+@pytest.mark.parametrize("name", PERSONAL)
+def test_own_models_are_better_at_their_own_samples(simulate: Simulate, of_fedavg: Any, name: str) -> None:
+    """Clients hold few labels: their models beat the global model of FedAvg, on average and after few rounds."""
+    own = scores(simulate(with_few_labels(name)))
     assert len(own) == 20
     assert own.mean() > of_fedavg.mean() + 0.1
 
@@ -93,7 +101,11 @@ def test_own_models_are_better_at_their_own_samples(simulate: Simulate, name: st
 def test_computed_delays_follow_all_trainings_of_an_update(simulate: Simulate, name: str) -> None:
     """The samples whose gradients are taken are those foreseen; steps are those of all trainings."""
     local = {"lr": 0.1, "batch_size": 16, "epochs": 2}
-    used = simulate(headed(name, local=local)).pandas("updates").query("status == 'used'")
+    used = (
+        simulate(headed(name, local=local, run__rounds=3, run__evaluate_every=3))
+        .pandas("updates")
+        .query("status == 'used'")
+    )
     algorithm = algorithm_of(name)
     foreseen = [algorithm.samples_seen(Local(**local), samples) for samples in used.samples]
     assert used.samples_seen.tolist() == foreseen
@@ -117,14 +129,14 @@ def test_computed_delays_follow_all_trainings_of_an_update(simulate: Simulate, n
 def test_what_travels(simulate: Simulate, name: str, up: Any, down: Any) -> None:
     """The model is an MLP 64-16-10, the head of which is each client's own."""
     size = {0: 0, "body": 4 * (64 * 16 + 16), "whole": 4 * (64 * 16 + 16 + 16 * 10 + 10)}
-    used = simulate(headed(name)).pandas("updates").query("status == 'used'")
+    used = simulate(headed(name, run__rounds=2, run__evaluate_every=2)).pandas("updates").query("status == 'used'")
     assert set(used.up_bytes) == {size[up]}
     assert set(used.down_bytes) == {size[down]}
 
 
 @pytest.mark.parametrize("name", [name for name in PERSONAL if name != "knn_per"])
 def test_saved_models_are_those_that_were_evaluated(simulate: Simulate, name: str) -> None:
-    result = saved(simulate, name, data__clients=10)
+    result = saved(simulate, name, data__clients=10, run__rounds=4)
     accuracy, evaluations = scores(result), result.pandas("evaluations")
     plain = PlainRun(headed(name, data__clients=10))
     for client in accuracy.index:
@@ -148,7 +160,7 @@ def test_clients_that_were_never_picked_are_saved_too(simulate: Simulate) -> Non
 def unseen(algorithm: Any, **more: Any) -> Raw:
     """There are 24 clients with two labels each, of which the last six never take part."""
     labels: Raw = {"clients": 24, "partition": {"name": "classes", "per_client": 2}, "local_test": 0.3, "unseen": 0.25}
-    run = {"rounds": 8, "evaluate_every": 4, "evaluate_clients": "all"}
+    run = {"rounds": 4, "evaluate_every": 2, "evaluate_clients": "all"}
     return headed(algorithm, **{"data": {"name": "digits", **labels}, "run": run} | more)
 
 
@@ -158,7 +170,7 @@ def test_unseen_clients_adapt_once_training_is_over(simulate: Simulate, name: st
     own, evaluations = scores(result, "unseen"), result.pandas("evaluations")
     assert own.index.tolist() == list(range(18, 24))
     assert set(scores(result).index) == set(range(18))
-    assert evaluations.query("subject == 'unseen'")["round"].unique().tolist() == [7]
+    assert evaluations.query("subject == 'unseen'")["round"].unique().tolist() == [3]
     assert result.pandas("updates").client.max() < 18
     counts = result.pandas("partition").query("split == 'test'").groupby("client").samples.sum()
     rows = evaluations.query("subject == 'unseen' and metric == 'accuracy'").set_index("member").samples
@@ -227,7 +239,8 @@ def test_whose_batch_norm_statistics_clients_predict_with(
 ) -> None:
     """Their own, in models that they keep, else the server's; so do clients that adapt. Of local none travel."""
     monkeypatch.setattr(MLP, "build", normalised)
-    result = simulate(unseen(name, world={"dispatch": {"per_round": 18}}), "--set", "run.save_clients=true")
+    everybody, run = {"dispatch": {"per_round": 18}}, {"rounds": 2, "evaluate_clients": "all", "save_clients": True}
+    result = simulate(unseen(name, world=everybody, run=run))
     others = (result.clients()["buffers"] != result.vectors()["buffers"]).any(axis=1)
     assert others[:18].tolist() == [own] * 18
     assert others[18:].tolist() == [adapted] * 6

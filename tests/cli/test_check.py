@@ -56,11 +56,8 @@ def test_the_json_schema_takes_what_is_right_and_refuses_what_is_wrong() -> None
     own = {"name": "toys:Buffered", "size": 3}
     schedule = {"local__lr": {"name": "mine:Schedule", "start": 0.1}}
     for change in (
-        {"world__delay": "none"},
-        {"model": "mlp"},
+        {"world__delay": "none", "model": "mlp", "algorithm": own, **schedule},
         {"algorithm": "toys:Median"},
-        {"algorithm": own},
-        schedule,
     ):
         assert valid(digits(**change)), change
     for change in (

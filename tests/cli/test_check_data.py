@@ -251,6 +251,7 @@ def test_a_damaged_file_is_named_in_one_line(tmp_path: Path, make: Any, how: str
     assert "again" in line
 
 
+@pytest.mark.slow
 def test_run_shows_no_traceback_of_a_damaged_file(tmp_path: Path) -> None:
     data = parquet(tmp_path)
     (tmp_path / "a.parquet").write_bytes(b"PAR1 and no more")

@@ -19,7 +19,7 @@ def listing(folder: Path, *line: str, first: Path = ROOT) -> subprocess.Complete
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("name", ["actors.py", "results.py", "results/__init__.py", "raysim.py"])
+@pytest.mark.parametrize("name", ["actors.py", "results/__init__.py", "raysim.py"])
 def test_the_program_refuses_a_folder_with_a_module_of_this_name(tmp_path: Path, name: str) -> None:
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).touch()
@@ -29,9 +29,9 @@ def test_the_program_refuses_a_folder_with_a_module_of_this_name(tmp_path: Path,
     assert len(answer.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("name", ["actors.py", "results.py"])
-def test_importing_raysim_tells_it_too(tmp_path: Path, name: str) -> None:
+def test_importing_raysim_tells_it_too(tmp_path: Path) -> None:
     """In a job, the working directory comes first on the path of all processes."""
+    name = "results.py"
     (tmp_path / name).touch()
     answer = listing(tmp_path, "-m", "raysim", first=tmp_path)
     assert answer.returncode != 0

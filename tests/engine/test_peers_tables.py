@@ -79,7 +79,7 @@ def test_statistics_of_batches_are_mixed_as_models_are(simulate: Simulate, algor
     weights = {"name": "neighbours", "beta": 0.4}
     raw = peers(
         algorithm=algorithm,
-        model={"name": "resnet", "depth": 14, "personal": []},
+        model={"name": "module", "module": "own_modules:Net", "args": {"hidden": 4}},
         topology={"name": "line", "weights": weights},
         run={"rounds": 1, "evaluate_clients": 1},
         **small,

@@ -102,3 +102,19 @@ def usage(pid: int) -> tuple[int, int]:
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     private = sum(int(line.split()[1]) for line in lines if line.startswith("Private_"))
     return private << 10, len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
+# Last of all, since actors of a run that failed end with it, and new ones take ten times a test.
+def test_a_failing_client_stops_the_run_with_its_traceback(tmp_path: Path) -> None:
+    with pytest.raises(raysim.RunFailed) as caught:
+        run(digits(algorithm="toys:Failing", run__rounds=30), tmp_path)
+    assert "ZeroDivisionError: this client divides by zero" in str(caught.value)
+    assert "client 3" in str(caught.value) and "model version" in str(caught.value) and "train" in str(caught.value)
+    assert "in update" in caught.value.traceback
+    (folder,) = tmp_path.iterdir()
+    result = raysim.Result(folder)
+    assert result.info["status"] == "failed"
+    assert "divides by zero" in result.info["error"]
+    assert result.table("partition").num_rows > 0  # what was written until then is there
+    updates = result.pandas("updates")
+    assert 3 not in set(updates.client[updates.status == "used"])

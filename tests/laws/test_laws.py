@@ -59,10 +59,12 @@ SLOW = {
 }
 
 
-REPRESENTATIVE = {  # the first part of each kind, and one algorithm of each sort, with which all laws are tried
+# The first part of each kind, and one algorithm of each sort, with which all laws are tried. Runs of a solver, which
+# take longest, are tried in `tests/models/test_deq.py`.
+REPRESENTATIVE = {
     *{name.rpartition("/")[0]: name for name in reversed(NAMES) if name not in ABSENT | SLOW}.values(),
     *(f"algorithm/{name}" for name in ("fedbuff", "scaffold", "feddle", "fedper", "dfedadmm")),
-}
+} - {"model.solver/iteration"}
 # What the other parts try only where it is asked for: the same run again, and further ones of algorithms. A run of each
 # part but an algorithm is the engine's work more than the part's, so theirs are among these.
 FURTHER = {

@@ -211,7 +211,10 @@ ALL = [one.model_dump() for one in EVERY]
 
 @pytest.mark.parametrize(
     "raw",
-    [digits(local__gradients=ALL), digits(algorithm="fedrep", model__personal=["head"], local__gradients=ALL)],
+    [
+        digits(local__gradients=ALL),
+        digits(algorithm={"name": "fedrep", "head_epochs": 1}, model__personal=["head"], local__gradients=ALL),
+    ],
     ids=["fedbuff", "fedrep"],
 )
 def test_a_run_goes_on_with_the_same_draws(raw: Raw, tmp_path: Any) -> None:

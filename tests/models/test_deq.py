@@ -54,7 +54,7 @@ def test_every_parameter_of_a_model_gets_a_gradient(model: Any, shape: tuple[int
 
 @pytest.mark.parametrize("algorithm", ["fedbuff", "decfedavg"])
 def test_the_table_of_updates_says_how_solves_went(simulate: Simulate, algorithm: str) -> None:
-    raw = digits(model=MODEL, algorithm=algorithm, run__rounds=4)
+    raw = digits(model=MODEL, algorithm=algorithm, run__rounds=2, data__test_samples=50)
     if algorithm == "decfedavg":
         raw = override(raw, topology="ring", world={}, data__clients=5)
     updates = simulate(raw).pandas("updates").query("status == 'used'")
@@ -71,10 +71,10 @@ def test_the_table_of_updates_says_how_solves_went(simulate: Simulate, algorithm
 def test_evaluations_say_how_their_solves_went(simulate: Simulate, subjects: list[str]) -> None:
     """One solver takes the iterations that it needs, and one never converges."""
     raw = digits(model=MODEL, algorithm="fedavg_ft", run__evaluate_clients="all", run__rounds=2)
-    raw["data"] |= {"clients": 10, "local_test": 0.2, "unseen": 0.2}
+    raw["data"] |= {"clients": 10, "local_test": 0.2, "unseen": 0.2, "train_samples": 300, "test_samples": 50}
     if subjects == ["peer"]:
         raw |= {"algorithm": "decfedavg", "topology": "ring", "world": {}}
-        raw["data"] = {"name": "digits", "clients": 5, "partition": "iid"}
+        raw["data"] = {"name": "digits", "clients": 5, "partition": "iid", "train_samples": 300, "test_samples": 50}
     solver = "model.solver={name: iteration, max_iterations: 3, tolerance: 1.0e-9}"
     converging, never = (simulate(raw, *words).pandas("evaluations") for words in ((), ("--set", solver)))
     for subject in subjects:
