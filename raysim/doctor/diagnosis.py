@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Sequence
+from contextlib import closing, nullcontext
 from typing import NamedTuple
 
 from actors import InlinePool, JobFailed, MissingResources, OnNode
@@ -57,13 +57,15 @@ def diagnose(scenario: Scenario, *, inline: bool, address: str | None, seconds: 
         tell("examining the nodes")
         nodes = on_every_node(examination, environment(scenario.resources.cpu_capability) | stand_in(), EXAMINED_S)
     found = findings(scenario, nodes)
-    if not inline:
-        found += _room(scenario)
+    try:
+        with nullcontext() if inline else hired(scenario):
+            pass  # there is room for the run
+    except MissingResources as missing:
+        found.append(Finding("wrong", str(missing)))
     tell("measuring a client")
     measured = None
     try:
-        with closing((_inline if inline else _on_ray)(Measurement(scenario, seconds))) as program:
-            measured = next(program)
+        measured = _measure(Measurement(scenario, seconds), inline=inline)
         if measured is None:
             text = "no client trains in this run, so none was measured; see what `raysim check` notes"
             found.append(Finding("note", text))
@@ -77,22 +79,13 @@ def diagnose(scenario: Scenario, *, inline: bool, address: str | None, seconds: 
     return Diagnosis(nodes, found, measured, as_asked(scenario, measured), propose(scenario, measured, nodes))
 
 
-def _room(scenario: Scenario) -> list[Finding]:
-    """Returns what is wrong if the cluster has no room for the run."""
-    try:
-        with hired(scenario):
-            return []
-    except MissingResources as missing:
-        return [Finding("wrong", str(missing))]
-
-
-def _inline(measurement: Measurement) -> Generator[Measured | None, None, None]:
-    pin(measurement.scenario.resources.cpu_capability)
-    with standard_state(torch=True):
-        yield from measurement(InlinePool())
-
-
-def _on_ray(measurement: Measurement) -> Generator[Measured | None, None, None]:
+def _measure(measurement: Measurement, *, inline: bool) -> Measured | None:
     scenario = measurement.scenario
-    with hired(to_measure(scenario)) as workforce:
-        yield from workforce.run(measurement, f"{scenario.name}-doctor")
+    if inline:
+        pin(scenario.resources.cpu_capability)
+        with standard_state(torch=True):
+            return next(measurement(InlinePool()))
+    name = f"{scenario.name}-doctor"
+    with hired(to_measure(scenario)) as workforce, closing(workforce.run(measurement, name)) as program:
+        measured: Measured | None = next(program)
+    return measured

@@ -34,7 +34,6 @@ def problems_of(scenario: Scenario) -> list[Problem]:
         *scenario.model.problems(),
         *_model_problems(scenario),
         *_metric_problems(scenario),
-        *_generation_problems(scenario),
         *_server_data_problems(scenario),
         *schedule_problems(scenario),
         *watts_problems(scenario),
@@ -68,6 +67,9 @@ def _model_problems(scenario: Scenario) -> Iterator[Problem]:
     if model.lora is not None and model.lora.merge and not merges:
         text = f"must be false for {scenario.algorithm.name}, which merges no adapters, got true; leave it out"
         yield Problem("model.lora.merge", text)
+    if scenario.run.generate is not None and not data.predicts_next:
+        text = "needs a language model, such as causal_lm, and data whose next tokens it predicts, got"
+        yield Problem("run.generate", f"{text} {model.name} and {data.name}; leave it out")
     if data.holds == ("functions",) and public.samples:
         text = "must not be given with the quadratic data, where models predict nothing but their loss; leave it out"
         yield Problem("public", text)
@@ -81,32 +83,28 @@ def _model_problems(scenario: Scenario) -> Iterator[Problem]:
 
 
 def _metric_problems(scenario: Scenario) -> Iterator[Problem]:
-    metrics, loss = scenario.run.metrics, scenario.run.loss
+    metrics = scenario.run.metrics
     for place, metric in enumerate(metrics):
         path = f"run.metrics.{place}"
         if metric.library and find_spec(metric.library) is None:
             text = f"{metric.name} needs the package {metric.library}, which is not installed; get raysim[metrics]"
             yield Problem(path, text)
-        yield from _measured_problems(scenario, path, metric)
         if not _TITLE.fullmatch(metric.title):
             text = "must have a name of letters, digits and _ that does not end in _min, _max or _gap"
             yield Problem(path, f"{text}, got {metric.title!r}; set `label`")
         if metric.title in (*_MEASURED, *(other.title for other in metrics[:place])):
             yield Problem(path, f"must have another name than all other metrics, got {metric.title!r}; set `label`")
     yield from _until_problems(scenario)
-    if loss is not None:
-        yield from _measured_problems(scenario, "run.loss", loss)
+    for path, measured in _measured(scenario):
+        yield from (Problem(f"{path}.{key}", text) for key, text in measured.problems())
+        if scenario.data.holds == ("functions",):
+            text = "must not be given with the quadratic data, where models return their loss; leave it out"
+            yield Problem(path, text)
     if "validation" in scenario.run.evaluate_on and not scenario.data.validation:
         text = "has validation, for which no samples are set aside; set data.validation to a share, such as 0.1"
         yield Problem("run.evaluate_on", text)
     if scenario.data.classes is not None and scenario.data.holds != ("functions",):
         yield from unmeasurable(scenario, "labels" if scenario.data.classes else "targets")
-
-
-def _generation_problems(scenario: Scenario) -> Iterator[Problem]:
-    if scenario.run.generate is not None and not scenario.data.predicts_next:
-        text = "needs a language model, such as causal_lm, and data whose next tokens it predicts, got"
-        yield Problem("run.generate", f"{text} {scenario.model.name} and {scenario.data.name}; leave it out")
 
 
 def _until_problems(scenario: Scenario) -> Iterator[Problem]:
@@ -127,12 +125,11 @@ def _until_problems(scenario: Scenario) -> Iterator[Problem]:
             yield Problem(path, f"{text}; take accuracy or loss, or set larger_is_better of your own")
 
 
-def _measured_problems(scenario: Scenario, path: str, measured: Metric | TrainingLoss) -> Iterator[Problem]:
-    data = scenario.data
-    for key, text in measured.problems():
-        yield Problem(f"{path}.{key}", text)
-    if data.holds == ("functions",):
-        yield Problem(path, "must not be given with the quadratic data, where models return their loss; leave it out")
+def _measured(scenario: Scenario) -> Iterator[tuple[str, Metric | TrainingLoss]]:
+    """Yields the metrics and the loss that the scenario names, each with its path."""
+    yield from ((f"run.metrics.{place}", metric) for place, metric in enumerate(scenario.run.metrics))
+    if scenario.run.loss is not None:
+        yield "run.loss", scenario.run.loss
 
 
 Measurable = Literal["labels", "targets", "several labels"]
@@ -143,11 +140,7 @@ def unmeasurable(scenario: Scenario, has: Measurable) -> Iterator[Problem]:
 
     has: what the data have. Some data sets tell it only once they are loaded.
     """
-    run = scenario.run
-    measured: dict[str, Metric | TrainingLoss] = {f"run.metrics.{place}": one for place, one in enumerate(run.metrics)}
-    if run.loss is not None:
-        measured["run.loss"] = run.loss
-    for path, one in measured.items():
+    for path, one in _measured(scenario):
         if one.needs not in (None, has):
             got = has if has == "several labels" else "none"
             yield Problem(path, f"{one.name} needs {one.needs}, and {scenario.data.name} has {got}; take another")
