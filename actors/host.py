@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any, NamedTuple, Self
 
 from actors.fault import Frame, Memory, describe, exhausted, frames_of, trace
-from actors.gang import Address, Door, Gang, GangBroken, Members, Seat
+from actors.gang import Door, Gang, GangBroken, Members, Seat
 from actors.job import Request, Setup, Took, Value, values_of
 from actors.process import Machine, Process, state_of_process, this_machine
 
@@ -49,7 +49,10 @@ class Ready(NamedTuple):
 
 
 class Host:
-    """The class of client and aggregator actors. It does not need Ray itself: `actors.cluster` makes it an actor."""
+    """Hosts one worker at a time, and answers every call with a value, be it a Failure.
+
+    It is the base of the actors' class, `actors.worker.RayHost`, and serves in local processes as it is.
+    """
 
     def __init__(self, process: Callable[[], Process] = Process.this) -> None:
         """process: describes the process."""
@@ -89,11 +92,6 @@ class Host:
         if (torch := sys.modules.get("torch")) and torch.cuda.is_initialized():
             torch.cuda.empty_cache()
         return bool(self._state == state_of_process())
-
-    def listen(self, host: str) -> Address:
-        """Opens a door for the gang of which this is the first member, and returns its address."""
-        self._door = Door(host)
-        return self._door.address
 
     def set_up(self, setup: Setup, *contents: Any) -> Failure | Ready:
         """Does a set-up. Returns what this process is, or what failed. contents: those of the set-up's values."""

@@ -77,7 +77,8 @@ class Group(NamedTuple):
 
 
 class Provider(Protocol):
-    """A worker that workers of other groups may ask. A set-up may hold it."""
+    """A worker that those of other groups may ask, such as the one on the node with the files. A set-up brings it to
+    them."""
 
     @property
     def is_here(self) -> bool:

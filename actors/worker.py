@@ -8,7 +8,7 @@ from typing import Any
 
 import ray
 
-from actors.gang import Address
+from actors.gang import Address, Door
 from actors.host import Failure, Host
 from actors.job import Job, Query, Result
 from actors.process import Life, Process
@@ -29,7 +29,8 @@ class RayHost(Host):
 
     def address(self) -> Address:
         """Opens a door for the gang of which this is the first member, and returns its address."""
-        return self.listen(ray.util.get_node_ip_address())
+        self._door = Door(ray.util.get_node_ip_address())
+        return self._door.address
 
     def where(self) -> str:
         """Returns the node, where there are several: a file may be on some of them only."""
@@ -94,7 +95,7 @@ class Worker:
 
 @dataclass(frozen=True)
 class RayProvider:
-    """A worker that workers of other groups may ask. A set-up may hold it."""
+    """A Provider on Ray."""
 
     actor: Any  # Ray's handle of the worker's actor
     node: str | None  # Ray's id of its node

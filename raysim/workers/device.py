@@ -21,8 +21,6 @@ class ComputeDevice:
     """A worker's device."""
 
     kind: Literal["cpu", "cuda"]  # where it computes, as torch calls it
-    visible: str | None = None  # numbers of the GPUs that Ray gave to its process; None without a GPU
-    share: float = 0.0  # of a GPU; 0 without one
     limit_bytes: int | None = None  # of the GPU's memory that torch may allocate; None: all that is free
 
 
@@ -34,9 +32,8 @@ def open_device(share: float) -> ComputeDevice:
     """
     if share == 0:
         return ComputeDevice("cpu")
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if STAND_IN in os.environ:
-        return ComputeDevice("cpu", visible, share, _limit(share, stand_in_bytes()))
+        return ComputeDevice("cpu", _limit(share, stand_in_bytes()))
     import torch
 
     if not torch.cuda.is_available():
@@ -45,7 +42,7 @@ def open_device(share: float) -> ComputeDevice:
     limit = _limit(share, total)
     if limit is not None:  # Ray counts shares of GPUs, but does not enforce them
         torch.cuda.set_per_process_memory_fraction(limit / total)
-    return ComputeDevice("cuda", visible or "0", share, limit)
+    return ComputeDevice("cuda", limit)
 
 
 def prefer_deterministic() -> None:

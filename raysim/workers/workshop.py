@@ -43,8 +43,7 @@ class Workshop:
         asked = scenario.resources
         if (asked.gpus_per_client or asked.gpus_per_aggregator) and not stand_in():
             prefer_deterministic()
-        self.share = open_device(gpus)
-        self.device = torch.device(self.share.kind)
+        self.device = torch.device(open_device(gpus).kind)
 
 
 # --- set-ups ----------------------------------------------------------------------------------------------------------

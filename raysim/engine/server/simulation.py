@@ -41,7 +41,7 @@ class ServerSimulation(Visitor):
         self._evaluated: int | None = None  # version of the last evaluation that was written
         self._end: Closed | None = None  # the last end of a round, or evaluation, that was written
         self._written = 0  # happenings that were written
-        self._made: dict[str, Any] = {"round": 0, "virtual_time": 0.0}  # when the last version written was made
+        self._made = Moment()  # when the last version that was written was made
         self._good: tuple[Value[Any], dict[str, Any]] | None = None  # the last model that was evaluated as finite
         recorder.budget.require_countable(described.forward_flops)
         self._ahead: deque[int] = deque()  # for each happening that is not yet written: measurements before it
@@ -90,7 +90,7 @@ class ServerSimulation(Visitor):
         training = _Training()
         deque(training.follow(skip(self._happenings, checkpoint)), maxlen=0)
         self._jobs.made, self._end, self._written = training.made, training.end, checkpoint.happenings
-        self._made |= {"round": training.made.round, "virtual_time": training.made.time}
+        self._made = training.made
         for dispatched in training.begun.values():  # in order of dispatch: a client's next state follows from its last
             self._jobs.training.begin(dispatched)
 
@@ -151,7 +151,7 @@ class ServerSimulation(Visitor):
                 self._recorder.diverge(stepped, what, arrival.version, arrival.client)
         if reply.diverged:
             self._recorder.diverge(stepped, f"{reply.diverged!r} of the server's model", stepped.version)
-        self._made = {"round": stepped.round, "virtual_time": stepped.time}
+        self._made = stepped.moment
 
     def _record_divergence(self, closed: Closed, pending: PendingEvaluation) -> None:
         """Notes losses that are not finite: of the server's model, then of clients' own models."""
@@ -199,7 +199,7 @@ class ServerSimulation(Visitor):
         """Returns the message of the last version that was written, and its step, round and virtual time."""
         messages = self.committed.numbered("message")
         version = max(messages)
-        return messages[version], {"step": version, **self._made}
+        return messages[version], {"step": version, "round": self._made.round, "virtual_time": self._made.time}
 
     def _evaluate_unseen(self, closed: Closed) -> None:
         pending = self._jobs.evaluate_unseen(closed.version)
