@@ -77,7 +77,7 @@ def plot(
     panels, x = _panels(counted, metric, x, how)
     for note in notes:
         warnings.warn(note, stacklevel=3)
-    styled = Styled.of(style)
+    styled = Styled(style)
     if axes is not None:
         if len(panels) > 1:
             raise NotComparable(f"axes: must be for one panel, got {len(panels)}; leave it out for a figure of them")
@@ -124,7 +124,7 @@ def save(
     high = None if height is None else inches(height, "height")
     counted, notes = _counted(runs, how)
     panels, x = _panels(counted, metric, x, how)
-    styled = Styled.of(style)
+    styled = Styled(style)
     with styled.context(font, size):
         figure = Figure(figsize=(wide, high or _SHAPE * wide), layout="constrained", facecolor=styled.background)
         _fill(figure, panels, x, how, styled, high)

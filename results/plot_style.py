@@ -23,18 +23,14 @@ _LETTERS = ("font.size", "axes.labelsize", "axes.titlesize", "legend.fontsize", 
 
 @dataclass(frozen=True)
 class Styled:
-    """A style: one of OWN, or the name of one of matplotlib's."""
+    """A style: one of OWN, or the name of one of matplotlib's. Raises NotComparable for a name that is neither."""
 
     name: str
 
-    @classmethod
-    def of(cls, name: str) -> Styled:
-        """Raises NotComparable for a name that is neither."""
-        if name not in (*OWN, *of_matplotlib.available):
-            some = ", ".join(of_matplotlib.available[:4])
-            known = f"{', '.join(OWN)}, or a style of matplotlib's, such as {some}"
-            raise NotComparable(f"style: must be one of {known}, got {quoted(name)}")
-        return cls(name)
+    def __post_init__(self) -> None:
+        if self.name not in (*OWN, *of_matplotlib.available):
+            known = f"{', '.join(OWN)}, or a style of matplotlib's, such as {', '.join(of_matplotlib.available[:4])}"
+            raise NotComparable(f"style: must be one of {known}, got {quoted(self.name)}")
 
     @property
     def background(self) -> Any:

@@ -14,8 +14,7 @@ from rich.text import Text
 from results import html
 from results.compare import Comparison
 from results.paired import Paired
-from results.paired_table import paired_table
-from results.text_table import Cell, TextTable, text_table
+from results.text_table import Cell, TextTable, paired_table, text_table
 from results.texts import cut
 
 if TYPE_CHECKING:

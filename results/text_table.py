@@ -1,4 +1,4 @@
-"""A comparison as a table of texts, from which every output format is made."""
+"""A comparison, or differences from a baseline, as a table of texts, from which every output format is made."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from results.compare import Comparison
+from results.differences import LEVEL, RESAMPLES
+from results.paired import Paired
 from results.ranking import SIGNIFICANT
 from results.texts import count, precision, short_names, spread, written
 
 MARK = "†"  # of numbers that are not significantly worse than the best
+_OF_PAIRS = ("pairs", "difference", "by t", "by bootstrap", "p", "p, Holm", "narrower")
 _OTHERS = 8  # numbers over other runs than most that are told below the table
 
 Texts: TypeAlias = tuple[str, ...]
@@ -173,3 +176,54 @@ def footnote(comparison: Comparison) -> str:
         return "bold: best mean of its column; too few runs for a test"
     test = f"t-test, paired by seed where seeds are shared, Holm-corrected within the column, p ≥ {SIGNIFICANT:.2g}"
     return f"bold: best mean of its column; {MARK} not significantly worse ({test})"
+
+
+# --- differences from a baseline --------------------------------------------------------------------------------------
+
+
+def paired_table(paired: Paired, percent: bool = False) -> TextTable:
+    """Lays out differences: a row for each case and metric. percent: whether to give accuracies in percent."""
+    names = short_names(paired.by)
+    records: list[dict[Any, Any]] = paired.frame.to_dict("records")
+    several = len({record["baseline"] for record in records}) > 1
+    rows: list[tuple[Texts, list[Cell]]] = []
+    for record in records:
+        scale, unit = unit_of(record["metric"], percent)
+        labels = (*(written(record[key]) for key in paired.by), record["metric"].replace("_", " ") + unit)
+        rows.append(((*labels, *([record["baseline"]] if several else [])), _differences(record, scale)))
+    baseline = "its baseline" if several else records[0]["baseline"]
+    caption = [
+        f"difference: mean over pairs of runs with one seed, minus {baseline}",
+        f"in brackets: {LEVEL:.0%} intervals, by the paired t-test and by the bootstrap (percentiles of {RESAMPLES:,} "
+        "resamples); p: of the t-test; p, Holm: corrected over all cases of the metric",
+        "narrower: than the interval of the same runs if they are not paired (Welch)",
+    ]
+    if evaluated := paired.measure.evaluated:
+        caption.insert(0, f"{', '.join(evaluated)}: {paired.measure.text}")
+    heads = (*names.values(), "metric", *(["baseline"] if several else []))
+    return TextTable(labels=heads, heads=[(head,) for head in _OF_PAIRS], rows=rows, caption=caption)
+
+
+def _differences(record: dict[Any, Any], scale: float) -> list[Cell]:
+    mean = record["difference"] * scale
+    form = precision(mean, record["std"] * scale)
+    texts = [
+        str(record["pairs"]),
+        "-" if math.isnan(mean) else f"{mean:+{form}}",
+        *(
+            _interval(record[f"{kind}_low"] * scale, record[f"{kind}_high"] * scale, form)
+            for kind in ("t", "bootstrap")
+        ),
+        _or_dash(record["p"], ".2g"),
+        _or_dash(record["p_holm"], ".2g"),
+        _or_dash(record["narrower"], ".0%"),
+    ]
+    return [Cell(text) for text in texts]
+
+
+def _interval(low: float, high: float, form: str) -> str:
+    return "-" if math.isnan(low) else f"[{low:+{form}}, {high:+{form}}]"
+
+
+def _or_dash(value: float, form: str) -> str:
+    return "-" if math.isnan(value) else f"{value:{form}}"

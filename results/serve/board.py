@@ -4,23 +4,90 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 import numpy as np
+from rich.filesize import decimal
 
-from results.groups import beyond, key_axes, labels, members, once_a_seed
-from results.keys import Value
+from results.glance import Glance
+from results.groups import beyond, key_axes, labels, members, once_a_seed, tells
+from results.keys import Value, varying
+from results.metrics import directions
 from results.run_set import RunSet
 from results.serve.asked import ALONE, STATUS, Asked, told
-from results.serve.columns import FIRST, ListColumn, columns_of, differing
 from results.serve.seen import Seen
-from results.texts import precision, spread
+from results.texts import precision, short_names, spread
 
 T = TypeVar("T")
 
+_FIRST = ("run", STATUS)  # columns that are always there
+_KEYS, _METRICS = 12, 6  # columns of keys and of metrics, at most
 _CHOICES = 50  # values of a key that can be chosen from, at most
+
+
+class ListColumn(NamedTuple):
+    """A column: its name in a query, its head, a run's value in it, and how numbers are written."""
+
+    name: str
+    head: str
+    of: Callable[[Seen], Value]
+    write: Callable[[float], str] | None = None  # None: it holds texts
+
+
+def _differing(runs: Sequence[Seen]) -> list[str]:
+    """Returns the keys of which runs have several values: first those on which their numbers may depend. The name is
+    left out, for paths say as much; so are keys that some runs lack and the others have with one value."""
+    values: dict[str, set[str]] = {}
+    for seen in runs:
+        for key, value in seen.keys.items():
+            values.setdefault(key, set()).add(repr(value))
+    varied = [key for key in varying([seen.keys for seen in runs if seen.keys]) if len(values[key]) > 1]
+    return sorted((key for key in varied if key != "name"), key=lambda key: (not tells(key), key != "seed"))
+
+
+def _columns_of(shown: Sequence[Seen], best: bool) -> list[ListColumn]:
+    """Returns the columns of runs: keys that differ, how far the runs are, metrics, and costs.
+
+    best: whether metrics are shown by their best values, where it is known which these are, or by their last ones.
+    """
+    keys = _differing(shown)[:_KEYS]
+    short = short_names(keys)
+    larger = directions(*(seen.run.info for seen in shown if seen.run)) if best else {}
+    metrics = Counter(curve.label for seen in shown if seen.glance for curve in seen.glance.curves)
+    order = [label for label, _ in metrics.most_common(_METRICS)]  # of equally many, in order of appearance
+    return [
+        ListColumn("run", "run", lambda seen: seen.path),
+        ListColumn(STATUS, STATUS, lambda seen: seen.standing),
+        *(ListColumn(key, short[key], _of_key(key)) for key in keys),
+        ListColumn("round", "round", _at(lambda found: found.rounds), "{:.0f}".format),
+        ListColumn("t", "virtual time", _at(lambda found: found.virtual_time), "{:.6g}".format),
+        *(ListColumn(label, label, _of_metric(label, larger), "{:.4g}".format) for label in order),
+        ListColumn("sent", "sent", _at(lambda found: found.sent), lambda sum: decimal(round(sum))),
+        ListColumn("seconds", "real time", _at(lambda found: found.wall_s), "{:,.1f} s".format),
+    ]
+
+
+def _of_key(key: str) -> Callable[[Seen], Value]:
+    return lambda seen: seen.keys.get(key)
+
+
+def _at(read: Callable[[Glance], Value]) -> Callable[[Seen], Value]:
+    return lambda seen: read(seen.glance) if seen.glance else None
+
+
+def _of_metric(label: str, larger: Mapping[str, bool]) -> Callable[[Seen], Value]:
+    """Returns how a metric's best value is found where it is known which of two is better, or else its last one."""
+
+    def read(found: Glance) -> Value:
+        curve = next((curve for curve in found.curves if curve.label == label), None)
+        if curve is None or curve.metric not in larger:
+            return curve and curve.values[-1]
+        numbers = [value for value in curve.values if not math.isnan(value)]
+        return (max if larger[curve.metric] else min)(numbers, default=math.nan)
+
+    return _at(read)
 
 
 class ListRow(NamedTuple):
@@ -64,7 +131,7 @@ class Board:
 def board(every: Sequence[Seen], asked: Asked) -> Board:
     """Makes the table of the runs that are asked for."""
     shown = [seen for seen in every if asked.takes(seen)]
-    differ, columns = differing(every), columns_of(shown, asked.best)
+    differ, columns = _differing(every), _columns_of(shown, asked.best)
     name, falling = asked.sort.removeprefix("-"), asked.sort.startswith("-")
     by = next((column for column in columns if column.name == name), columns[0])
     found = _grouped(shown, asked)
@@ -110,7 +177,7 @@ def _grouped(shown: Sequence[Seen], asked: Asked) -> list[_Members]:
 
 
 def _group(group: _Members, ordered: list[Seen], columns: Sequence[ListColumn]) -> ListGroup:
-    rest = columns[len(FIRST) :]
+    rest = columns[len(_FIRST) :]
     lines = [ListRow(seen, [_text(column, column.of(seen), seen) for column in rest]) for seen in ordered]
     also, cells = ", ".join(group.also), [_of_group(column, group) for column in rest]
     return ListGroup(group.label, _states(group.members), also, cells, lines)
