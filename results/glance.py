@@ -1,4 +1,5 @@
-"""How far a run is and what it has reached, from little reading: of runs that are over, under way or were killed."""
+"""How far a run is, what it has reached and who works, from little reading: of runs that are over, under way or were
+killed."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ from results.run_set import READERS
 
 UNDER_WAY = ("running", "forking", "killed?")  # what a run may say that still goes on
 _KEY = ("subject", "split", "metric")
+WINDOW_S = 60.0  # real seconds of a run, up to its last job, over which shares of workers are taken
 _OF_PEERS = "^consensus|_min$|_max$|_gap$"  # metrics of how peers differ
 
 
@@ -121,7 +123,8 @@ def glances(runs: Sequence[Run], damaged: list[str] | None = None) -> list[Glanc
 def _curves(evaluations: pa.Table) -> list[Curve]:
     frame = evaluations.to_pandas()
     frame = frame[~((frame["subject"] == "peers") & frame["metric"].str.contains(_OF_PEERS))]
-    means = frame.groupby([*_KEY, "round"], observed=True)["value"].mean()
+    of_round = frame.groupby([*_KEY, "round"], observed=True)["value"]
+    means = of_round.mean().where(of_round.count() == of_round.size())  # NaN where a member has NaN
     found = means.reset_index().groupby(list(_KEY), observed=True)
     return [
         Curve(str(subject), str(split), str(metric), tuple(of["round"]), tuple(of["value"]))
@@ -135,3 +138,32 @@ def _first(curve: Curve) -> tuple[bool, ...]:
         *(curve.subject != subject for subject in ("global", "client", "peers")),
         *(curve.split != split for split in ("test", "validation")),
     )
+
+
+class AtWork(NamedTuple):
+    """A worker of a run."""
+
+    worker: str
+    node: str
+    task: str  # its last job
+    seconds: float  # real time that this took
+    ago_s: float  # real time from its end to that of the run's last job
+    share: float  # of the last minute of the run, how much the worker spent on jobs
+
+
+def at_work(run: Run) -> list[AtWork]:
+    """Returns the workers of a run, in the order of their names; none before the first job is done."""
+    frame = run.table("tasks", ["worker", "node", "task", "started_s", "seconds"]).to_pandas()
+    if frame.empty:
+        return []
+    frame["ended_s"] = frame["started_s"] + frame["seconds"]
+    end, start = frame["ended_s"].max(), frame["started_s"].min()
+    since = max(start, end - WINDOW_S)
+    window = max(end - since, 1e-9)
+    found = []
+    for worker, jobs in frame.groupby("worker", observed=True):
+        last = jobs.loc[jobs["ended_s"].idxmax()]
+        busy = (jobs["ended_s"] - jobs["started_s"].clip(lower=since)).clip(lower=0.0).sum()
+        told = str(worker), str(last["node"]), str(last["task"])
+        found.append(AtWork(*told, float(last["seconds"]), float(end - last["ended_s"]), min(busy / window, 1.0)))
+    return found

@@ -17,8 +17,7 @@ from rich.text import Text
 from raysim.cli.bad_input import refusing_wrong_runs
 from raysim.cli.options import to_location
 from results import load
-from results.at_work import at_work
-from results.glance import Glance, glance, glances
+from results.glance import Glance, at_work, glance, glances
 from results.listing import labels
 from results.reader import NoRuns
 from results.run_set import RunSet

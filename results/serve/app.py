@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 from aiohttp import web
 
-from results.at_work import at_work
+from results.glance import at_work
 from results.groups import grouped
 from results.reader import NotARun
 from results.report import report

@@ -4,6 +4,7 @@ import io
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from command_line import command
 from reported_runs import Rows, evaluation, made, step
@@ -11,6 +12,7 @@ from rich.console import Console
 
 from raysim.cli.watch import sparkline
 from results import this_process, write_json
+from results.glance import glance
 from results.reader import Run
 
 HERE = {"status": "running", "holder": this_process()}
@@ -125,3 +127,8 @@ def test_runs_on_a_store_are_listed_and_watched(tmp_path: Path, monkeypatch: pyt
 )
 def test_a_sparkline_is_at_most_so_wide(values: list[float], drawn: str) -> None:
     assert sparkline(values, 4) == drawn
+
+
+def test_a_mean_is_nan_where_a_members_value_is(tmp_path: Path) -> None:
+    folder = made(tmp_path / "r", {"evaluations": [evaluation(0, float("nan"), 0), evaluation(0, 0.5, 1)]})
+    assert np.isnan(glance(Run(folder)).curves[0].values).all()
