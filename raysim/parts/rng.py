@@ -19,25 +19,9 @@ SERVER_ID = 2**31  # the server's id, where ids are those of clients
 _PADDING = ((0, 0, 0), (0, 0), (0,), ())  # zeros that fill a counter up, for 0, 1, 2 and 3 ids
 
 
-def _key(seed: int, purpose: str, ids: int) -> tuple[int, int]:
-    """Returns Philox's key. ids: their number, which is part of the key because the counter pads ids with zeros."""
-    digest = hashlib.blake2b(purpose.encode(), digest_size=8).digest()
-    return seed, int.from_bytes(digest, "little") ^ ids
-
-
-def _counter(ids: tuple[int, ...]) -> tuple[int, ...]:
-    if len(ids) > 3:
-        raise ValueError(f"a key holds at most three ids, got {ids!r}")
-    return 0, *ids, *_PADDING[len(ids)]  # Philox counts the blocks drawn in word 0
-
-
-def _philox(key: tuple[int, ...], counter: tuple[int, ...]) -> np.random.Philox:
-    return np.random.Philox(key=np.array(key, dtype=np.uint64), counter=np.array(counter, dtype=np.uint64))
-
-
 def generator(seed: int, purpose: str, *ids: int) -> np.random.Generator:
     """Returns a new generator for the key. ids: at most three integers in [0, 2**64)."""
-    return np.random.Generator(_philox(_key(seed, purpose, len(ids)), _counter(ids)))
+    return Stream(seed, purpose)(*ids)
 
 
 def torch_seed(seed: int, purpose: str, *ids: int) -> int:
@@ -52,14 +36,19 @@ class Stream:
     """
 
     def __init__(self, seed: int, purpose: str) -> None:
-        self._keys = [_key(seed, purpose, ids) for ids in range(4)]
-        self._bits = _philox(self._keys[0], _counter(()))
+        digest = int.from_bytes(hashlib.blake2b(purpose.encode(), digest_size=8).digest(), "little")
+        # The number of ids is part of Philox's key because its counter pads ids with zeros.
+        self._keys = [(seed, digest ^ ids) for ids in range(4)]
+        self._bits = np.random.Philox(key=0)
         self._generator = np.random.Generator(self._bits)
         # Numpy reads the words one by one, three times faster from tuples and lists than from arrays.
         self._start: Any = {**self._bits.state, "buffer": [0] * 4}
 
     def __call__(self, *ids: int) -> np.random.Generator:
-        self._start["state"] = {"counter": _counter(ids), "key": self._keys[len(ids)]}
+        if len(ids) > 3:
+            raise ValueError(f"a key holds at most three ids, got {ids!r}")
+        counter = (0, *ids, *_PADDING[len(ids)])  # Philox counts the blocks drawn in word 0
+        self._start["state"] = {"counter": counter, "key": self._keys[len(ids)]}
         self._bits.state = self._start
         return self._generator
 
