@@ -20,7 +20,7 @@ from raysim.workers.device import stand_in, stand_in_bytes
 from results.location import UnknownLocation, location
 from results.store import reaching
 
-_SMI = ["nvidia-smi", "--query-gpu=name,memory.total,memory.free,driver_version", "--format=csv,noheader,nounits"]
+_SMI = ["nvidia-smi", "--query-gpu=name,memory.total,memory.free", "--format=csv,noheader,nounits"]
 _SMI_S = 20.0  # seconds that nvidia-smi may take
 
 
@@ -30,7 +30,6 @@ class Gpu(NamedTuple):
     name: str
     total_bytes: int
     free_bytes: int
-    driver: str
 
 
 @dataclass(frozen=True)
@@ -118,13 +117,13 @@ def _gpus() -> tuple[Gpu, ...]:
     except (OSError, subprocess.SubprocessError):  # there is none, or it finds no driver
         return ()
     rows = [[cell.strip() for cell in line.split(",")] for line in shown.splitlines() if line.strip()]
-    return tuple(Gpu(name, _bytes(total), _bytes(free), driver) for name, total, free, driver in rows)
+    return tuple(Gpu(name, _bytes(total), _bytes(free)) for name, total, free in rows)
 
 
 def _bytes(mebibytes: str) -> int:
-    return int(mebibytes) << 20 if mebibytes.isdigit() else 0
+    return int(mebibytes) << 20 if mebibytes.isdigit() else 0  # what is not known is told in brackets
 
 
 def _stand_ins(resources: Mapping[str, float]) -> tuple[Gpu, ...]:
     size = stand_in_bytes()
-    return (Gpu("stand-in", size, size, ""),) * int(resources.get("GPU", 0))
+    return (Gpu("stand-in", size, size),) * int(resources.get("GPU", 0))

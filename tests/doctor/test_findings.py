@@ -63,7 +63,7 @@ def test_weights_must_be_where_the_data_are_loaded() -> None:
 
 
 def test_a_gpu_that_torch_does_not_see_is_wrong_and_one_in_use_is_noted() -> None:
-    gpu = Gpu("NVIDIA H200", 140 << 30, 140 << 30, "570")
+    gpu = Gpu("NVIDIA H200", 140 << 30, 140 << 30)
     node = replace(HERE, gpus=(gpu, gpu._replace(free_bytes=70 << 30)), torch_sees=1)
     wrong, note = found(place("a", node, resources={"GPU": 2.0}), resources__gpus_per_client=0.25)
     assert wrong.text.startswith("a: Ray has 2 GPU there, and torch sees 1 (torch ")

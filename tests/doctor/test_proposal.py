@@ -18,7 +18,7 @@ SYNCHRONOUS = {"algorithm": "fedavg", "world": {"dispatch": {"per_round": 6}}}
 
 
 def proposed(measured: dict[str, Any], cpus: int = 8, gpus: int = 0, **changes: Any) -> Proposal:
-    card = Gpu("card", 16 * GB, 16 * GB, "1")
+    card = Gpu("card", 16 * GB, 16 * GB)
     node = OnNode(
         "a", True, {"CPU": cpus, "GPU": gpus}, {}, replace(HERE, cpus=cpus, gpus=(card,) * gpus, torch_sees=gpus)
     )
