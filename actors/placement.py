@@ -162,8 +162,7 @@ def reserved(demand: Demand) -> Iterator[Placement]:
     Without that, an actor that finds no room would wait for ever, and Ray would not say so. Raises MissingResources: at
     once if the cluster is too small and `wait_s` is 0, else after `wait_s` + GRACE_S seconds.
     """
-    if not demand.wait_s:
-        _refuse_too_small(demand)
+    refuse_too_small(demand)
     placed = {name: needs for name, needs in demand.actors.items() if needs != Needs()}
     if not placed:
         yield Placement()
@@ -200,7 +199,10 @@ def selector(needs: Needs) -> dict[str, str]:
     return {**needs.labels, **here}
 
 
-def _refuse_too_small(demand: Demand) -> None:
+def refuse_too_small(demand: Demand) -> None:
+    """Raises MissingResources if the cluster never has what is asked of it. One that grows is told by `wait_s`."""
+    if demand.wait_s:
+        return
     have = ray.cluster_resources()
     short = {kind: amount for kind, amount in demand.total.items() if amount > have.get(kind, 0)}
     if short:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from actors.placement import Demand, Placement, left, reserved
+from actors.placement import Demand, Placement, left, refuse_too_small, reserved
 from actors.pool import MissingResources
 from actors.workforce import Terms, Workforce
 
@@ -35,6 +35,7 @@ class Session:
             yield from self._lent(Workforce(terms, self._room(terms.demand, held)))
 
     def _room(self, demand: Demand, held: ExitStack) -> Placement:
+        refuse_too_small(demand)  # and end nobody for it
         self._make_room(demand)
         try:
             return held.enter_context(reserved(demand))
