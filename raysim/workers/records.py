@@ -82,11 +82,6 @@ def length(stacks: Sequence[Record]) -> int:
     return sum(len(next(iter(stack.values()))) for stack in stacks if stack)
 
 
-def scale(record: Record, weight: float) -> Record:
-    """Returns the record times a weight, entry by entry."""
-    return {key: value * weight for key, value in record.items()}
-
-
 def split(record: Record, *keys: str) -> tuple[Record, Record]:
     """Returns the record without the keys, and a record of those keys that it has."""
     rest = {key: value for key, value in record.items() if key not in keys}

@@ -110,7 +110,8 @@ class ServerWorker(ClientWorker):
         if weights is not None and server_sums:
             vectors = records.weighed(vectors, weights)
         if self.scenario.follows_training:  # each chunk is one client, whose share was not known when it trained
-            buffers = [records.scale(own, share) for own, share in zip(buffers, shares(request.arrivals), strict=True)]
+            weighed = zip(buffers, shares(request.arrivals), strict=True)
+            buffers = [{key: value * share for key, value in own.items()} for own, share in weighed]
         return records.merge(vectors, weights is not None), records.merge(buffers, summed=True), sizes, compared
 
     def server_task(self, gang: Gang, version: int, state: Record, chunks: Sequence[int] = ()) -> ServerTask:
