@@ -103,10 +103,10 @@ def test_pixels_are_as_they_are_seen() -> None:
 
 
 def test_runs_go_on_with_the_same_draws(tmp_path: Any) -> None:
-    raw = digits(local__augment=[one.model_dump() for one in EVERY])
+    raw = digits(local__augment=[one.model_dump() for one in EVERY], run__rounds=4, run__evaluate_every=2)
     whole = raysim.run(raw, out=tmp_path, inline=True)
-    early = raysim.run({**raw, "run": {**raw["run"], "rounds": 4}}, out=tmp_path, inline=True)
-    assert raysim.resume(early.folder, ["run.rounds=8"], inline=True).digest == whole.digest
+    early = raysim.run({**raw, "run": {**raw["run"], "rounds": 2}}, out=tmp_path, inline=True)
+    assert raysim.resume(early.folder, ["run.rounds=4"], inline=True).digest == whole.digest
     assert raysim.run(digits(), out=tmp_path, inline=True).digest != whole.digest
 
 
