@@ -37,7 +37,7 @@ def test_a_run_on_an_object_store_is_the_run_on_a_disk(
     bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    file, out = write(tmp_path, digits(run__rounds=3, run__checkpoint__every_rounds=2)), f"{bucket}/same"
+    file, out = write(tmp_path, digits(run__checkpoint__every_rounds=2)), f"{bucket}/same"
     assert f"results in {out}/digits-" in command("run", file, "--inline", "--out", out).stdout
     command("run", file, "--inline", "--out", (tmp_path / "here").as_uri())
     far, near = only_run(out), only_run(str(tmp_path / "here"))
