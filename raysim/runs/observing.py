@@ -34,19 +34,15 @@ def observers_of(scenario: Scenario, given: Iterable[Watcher] = (), *, one_of_se
     one_of_several: whether the given ones are for other runs, too, so that this one has copies of its own.
     Raises ScenarioError if one of them cannot work here.
     """
-    named = [observer.for_run() for observer in (*scenario.run.observers, *scenario.run.log)]
-    found = named + [_observer(watcher, one_of_several) for watcher in given]
+    found = [observer.for_run() for observer in (*scenario.run.observers, *scenario.run.log)]
+    for watcher in given:
+        observer = watcher if isinstance(watcher, Observer) else Callback(watcher)
+        found.append(observer.for_run() if one_of_several and observer is watcher else observer)
     with no_faults(scenario.name):
         problems = [Problem("", problem) for observer in found for problem in observer.problems()]
     if problems:
         raise ScenarioError(scenario.name, problems)
     return found
-
-
-def _observer(watcher: Watcher, one_of_several: bool) -> Observer:
-    if not isinstance(watcher, Observer):
-        return Callback(watcher)
-    return watcher.for_run() if one_of_several else watcher
 
 
 def why_it_ended(info: dict[str, Any]) -> str | None:
