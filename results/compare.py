@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow.compute as pc
 
 from results.cost import Costs
 from results.groups import Values, alike, key_axes, once_a_seed
 from results.measure import Measure, NotComparable
-from results.picked import never_picked
 from results.ranking import Marks, marks
 from results.reader import Run
 from results.run_set import RunSet
@@ -118,6 +118,20 @@ def note_picked(runs: RunSet, measure: Measure) -> list[str]:
     if measure.subject != "client" or measure.picked or not (note := never_picked(runs)):
         return []
     return [f"{note}; --picked leaves them out"]
+
+
+def never_picked(runs: RunSet) -> str | None:
+    """Says how many clients had never taken part when they were last evaluated; None if all had in every run."""
+    own = (pc.field("subject") == "client") & pc.is_valid(pc.field("picked"))
+    rows = runs.pandas("evaluations", ["run", "round", "member", "picked"], own, keys=[]).astype({"run": str})
+    last = rows[rows["round"] == rows.groupby("run")["round"].transform("max")]
+    evaluated = last.groupby("run")["member"].nunique()
+    never = last[last["picked"] == 0].groupby("run")["member"].nunique().reindex(evaluated.index, fill_value=0)
+    if not never.any():
+        return None
+    some = f"{never.min()} to {never.max()}" if never.min() < never.max() else str(never.max())
+    where = "in a run" if len(never) > 1 else "in it"
+    return f"{some} of {evaluated.max()} evaluated clients never took part {where}, and count with what they began with"
 
 
 def note_short(runs: RunSet, measure: Measure) -> list[str]:

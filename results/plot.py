@@ -73,8 +73,7 @@ def plot(
     **how: Unpack[Curves],
 ) -> Axes | NDArray[Any]:
     """Draws metrics of runs as `Runs.plot` says, and returns the axes; of several panels, an array of them."""
-    counted, notes = _counted(runs, how)
-    panels, x = _panels(counted, metric, x, how)
+    panels, x, notes = _panels(runs, metric, x, how)
     for note in notes:
         warnings.warn(note, stacklevel=3)
     styled = Styled(style)
@@ -122,8 +121,7 @@ def save(
         raise NotComparable(f"out: must end in .{', .'.join(FORMATS)}, got {quoted(path.name)}; give another name")
     wide = inches(width, "width")
     high = None if height is None else inches(height, "height")
-    counted, notes = _counted(runs, how)
-    panels, x = _panels(counted, metric, x, how)
+    panels, x, notes = _panels(runs, metric, x, how)
     styled = Styled(style)
     with styled.context(font, size):
         figure = Figure(figsize=(wide, high or _SHAPE * wide), layout="constrained", facecolor=styled.background)
@@ -158,15 +156,18 @@ def _counted(runs: RunSet, how: Curves) -> tuple[RunSet, list[str]]:
     return counted.only(run for run in counted.runs if run in kept), notes
 
 
-def _panels(runs: RunSet, metric: str | Sequence[str], x: str | None, how: Curves) -> tuple[list[Plotted], str]:
-    """Returns what each panel shows, and the first axis."""
+def _panels(
+    runs: RunSet, metric: str | Sequence[str], x: str | None, how: Curves
+) -> tuple[list[Plotted], str, list[str]]:
+    """Returns what each panel shows, the first axis, and a note on each run that is not drawn."""
+    counted, notes = _counted(runs, how)
     subject, band = how.get("subject"), how.get("band", "minmax")
     allowed = {"x": (x or "round", tuple(AXES)), "band": (band, BANDS), "subject": (subject or "global", _SUBJECTS)}
     for key, (value, values) in allowed.items():
         if value not in values:
             raise NotComparable(f"{key}: must be one of {', '.join(values)}, got {quoted(value)}")
     metrics = (metric,) if isinstance(metric, str) else tuple(metric)
-    sets = list(_facets(runs, how))
+    sets = list(_facets(counted, how))
     x = x or sets[0][1].axis
     panels = []
     for title, groups in sets:
@@ -175,7 +176,7 @@ def _panels(runs: RunSet, metric: str | Sequence[str], x: str | None, how: Curve
             found = _of_metric(table, name, how.get("split", "test"))
             told = ", ".join(filter(None, (name if len(metrics) > 1 and title else "", title)))
             panels.append(Plotted(told, name, groups, found[found[x].notna()]))
-    return panels, x
+    return panels, x, notes
 
 
 def _facets(runs: RunSet, how: Curves) -> Iterator[tuple[str, Groups]]:
