@@ -6,7 +6,7 @@ merged file is hidden until the parts are gone, so that other programs that list
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from results.disk import replacing, writing
 from results.location import is_local
+from results.schemas import OWN, own_names, with_own
 from results.store import in_arrow, make_folder, remove, stamps
 
 _PART = "[0-9][0-9][0-9][0-9][0-9][0-9]"
@@ -56,6 +57,19 @@ def _not_merged(files: list[Path]) -> list[Path]:
 def _serial(file: Path) -> int:
     """Returns a part's serial number; for a merged file, one that is larger than those of the parts that it holds."""
     return int(file.stem[-6:])
+
+
+def schema_of(table: str, files: Sequence[Path]) -> pa.Schema:
+    """Returns the schema of a table's part files, in order of writing: later ones have all own columns of earlier."""
+    if not files or table not in OWN:
+        return with_own(table, ())
+    return with_own(table, own_names(table, read_schema(files[-1])))
+
+
+def read_schema(file: Path) -> pa.Schema:
+    """Returns the schema of a part file."""
+    name, system = in_arrow(file)
+    return pq.read_schema(name, filesystem=system)
 
 
 def write_part(run: Path, table: str, serial: int, rows: pa.Table) -> None:

@@ -21,9 +21,8 @@ from results import writing_process
 from results.info import wrong_info
 from results.keys import ORIGIN, Value, column, flatten
 from results.location import location, require_file, require_ordinary
-from results.own_columns import own_names, read_schema, schema_of
-from results.parts import DamagedPart, part_files, rows_in
-from results.schemas import TABLES, dictionary, require
+from results.parts import DamagedPart, part_files, read_schema, rows_in, schema_of
+from results.schemas import TABLES, dictionary, own_names, require
 from results.store import in_arrow, reaching, why
 from results.texts import as_word, quoted
 

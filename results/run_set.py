@@ -13,9 +13,8 @@ import pyarrow.compute as pc
 
 from results.keys import ORIGIN, Value, column, spell_out, varying
 from results.metrics import directions
-from results.own_columns import with_own
 from results.reader import DamagedTable, NotARun, Run, again, check_schema, read_files
-from results.schemas import dictionary, require
+from results.schemas import dictionary, require, with_own
 
 if TYPE_CHECKING:
     import pandas as pd

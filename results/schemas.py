@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -253,6 +253,9 @@ ROWS: dict[str, type[Row]] = {
 
 TABLES: dict[str, pa.Schema] = {table: schema(row) for table, row in ROWS.items()}
 
+OWN = ("steps", "updates", "coefficients")
+"""The tables that may have own columns: numbers that an algorithm adds, after the columns of the schema."""
+
 
 def require(table: str) -> pa.Schema:
     """Returns the schema of a table. Raises ValueError where there is no such table."""
@@ -284,3 +287,17 @@ def dictionary(table: str) -> dict[Hashable | None, Any]:
         "columns": {column.name: column.description for column in columns},
         "units": {column.name: column.unit for column in columns if column.unit},
     }
+
+
+def with_own(table: str, names: Iterable[str]) -> pa.Schema:
+    """Returns the schema of a table with own columns of these names after the others."""
+    described = {"description": "A column of the algorithm's own."}
+    fields = [pa.field(name, pa.float64(), metadata=described) for name in names]
+    return pa.schema([*TABLES[table], *fields], metadata=TABLES[table].metadata)
+
+
+def own_names(table: str, found: pa.Schema) -> tuple[str, ...]:
+    """Returns the names of the own columns in the schema of a file; unknown columns that are not numbers are left
+    out."""
+    known = set(TABLES[table].names)
+    return tuple(c.name for c in found if table in OWN and c.name not in known and c.type == pa.float64())

@@ -17,9 +17,8 @@ import pyarrow as pa
 from results.columns import is_marked
 from results.disk import replacing, writing
 from results.location import is_local, location
-from results.own_columns import OWN, schema_of, with_own
-from results.parts import compact, keep_first, last_serial, part_files, write_part
-from results.schemas import ROWS, TABLES, Row
+from results.parts import compact, keep_first, last_serial, part_files, schema_of, write_part
+from results.schemas import OWN, ROWS, TABLES, Row, with_own
 from results.store import make_folder
 
 BUFFER_ROWS = 50_000  # rows at which a buffer is written to disk

@@ -9,13 +9,12 @@ import pandas as pd
 import pyarrow.compute as pc
 
 from results.groups import Groups
-from results.own_columns import OWN
 from results.reader import Run
 from results.report.draw import lines
 from results.report.frames import gaps, quantiles, with_nan, without
 from results.report.picture import Picture
 from results.report.section import Section
-from results.schemas import TABLES
+from results.schemas import OWN, TABLES
 
 _SHOWN = {
     "loss_before": "Loss before training",
