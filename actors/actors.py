@@ -1,7 +1,5 @@
 """The actors of workers on Ray. They outlive a pool, and the next one has them again."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

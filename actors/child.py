@@ -1,7 +1,5 @@
 """A child process that carries out one call after another, without Ray."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import pickle

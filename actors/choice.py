@@ -1,7 +1,5 @@
 """Chooses which job is given next, and to which worker."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,8 +1,6 @@
 """A pool on Ray, which lives in the scheduler actor. Only this actor submits jobs, so it owns all values that jobs
 leave."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Sequence

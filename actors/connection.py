@@ -1,7 +1,5 @@
 """Connects this process to a Ray cluster, or starts a local one."""
 
-from __future__ import annotations
-
 import math
 import os
 import secrets

@@ -1,7 +1,5 @@
 """The workers on Ray, group by group. The dead are replaced, and further ones join where the cluster has room."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator

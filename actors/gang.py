@@ -4,8 +4,6 @@ All members connect to the first one, over connections of the standard library, 
 to load.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 import socket

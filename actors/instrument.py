@@ -1,7 +1,5 @@
 """What a run measures for dashboards: gauges and counters, each declared once with its help text."""
 
-from __future__ import annotations
-
 from typing import Literal, NamedTuple
 
 

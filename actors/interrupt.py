@@ -4,8 +4,6 @@ It may end it in the middle of a job, because jobs change nothing that the run k
 writes their results, and must not be interrupted, or rows and totals would differ. A handler of signals calls `ask`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

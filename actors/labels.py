@@ -1,7 +1,5 @@
 """Labels of a cluster's nodes, and Ray's selectors of their values."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """A pool of worker processes on this machine, without Ray."""
 
-from __future__ import annotations
-
 import atexit
 import math
 import time

@@ -1,7 +1,5 @@
 """A worker process on this machine, without Ray: what it runs, and what the pool knows of it."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import signal

@@ -1,7 +1,5 @@
 """Shows readings of instruments in Ray's dashboard and to Prometheus."""
 
-from __future__ import annotations
-
 import itertools
 import time
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Calls that are made on every node of a Ray cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 

@@ -1,7 +1,5 @@
 """A node of a cluster, with the result of a call that was made there."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Generic, NamedTuple, TypeVar
 

@@ -3,8 +3,6 @@
 Large arrays lie in files in the memory of the machine, which every process maps as they are, without a copy.
 """
 
-from __future__ import annotations
-
 import mmap
 import pickle
 import shutil

@@ -1,7 +1,5 @@
 """The resources that a run asks of a Ray cluster, and the placement group that reserves them for it."""
 
-from __future__ import annotations
-
 import math
 import threading
 import time

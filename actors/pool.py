@@ -3,8 +3,6 @@
 A factory builds each worker, set-ups then give it what it needs, and after that it carries out jobs.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

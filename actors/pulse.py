@@ -1,7 +1,5 @@
 """Whether an actor still answers. A ping is answered beside the actor's jobs, so a long job is no silence."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The jobs that no worker has yet. Some can run at once; others need values that other jobs have not left yet."""
 
-from __future__ import annotations
-
 import heapq
 import itertools
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Repeats work for a pool on Ray: the jobs of workers that died, and jobs whose values were lost with a node."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

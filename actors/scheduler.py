@@ -1,7 +1,5 @@
 """The scheduler actor: it carries out programs, one after another, each with a pool of the same workers."""
 
-from __future__ import annotations
-
 import gc
 import threading
 from collections.abc import Callable, Iterator, Mapping

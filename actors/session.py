@@ -1,7 +1,5 @@
 """Keeps the workforces of runs that are over, for next runs that they can carry out."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager

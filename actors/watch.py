@@ -1,7 +1,5 @@
 """Looks after the workers of a pool on Ray: who does not answer, who waits for a node, and for whom there is room."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple

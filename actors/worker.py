@@ -1,7 +1,5 @@
 """A worker on Ray: an actor that hosts it, and what the pool knows of it."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass, field
 from typing import Any

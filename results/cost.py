@@ -1,7 +1,5 @@
 """What runs have spent by an evaluation: rounds, virtual time, updates, bytes, operations and energy."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from functools import cached_property

@@ -1,7 +1,5 @@
 """The mean difference of paired samples, with confidence intervals."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

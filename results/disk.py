@@ -1,7 +1,5 @@
 """Turns errors of a full disk, or of a folder that cannot be written to, into one message that says what to do."""
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Why a run ended, in words, and what mostly cures it where it should not have."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 

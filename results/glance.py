@@ -1,8 +1,6 @@
 """How far a run is, what it has reached and who works, from little reading: of runs that are over, under way or were
 killed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The values in run.json that are read, and their types."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from results.texts import quoted

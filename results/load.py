@@ -1,7 +1,5 @@
 """Finds the runs in folders, and opens them."""
 
-from __future__ import annotations
-
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

@@ -4,8 +4,6 @@ What is on an object store is a `UPath` of universal_pathlib. It has the methods
 no distinction. Where a store works in another way than a disk, `results.store` has the functions.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import re

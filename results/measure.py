@@ -1,7 +1,5 @@
 """The numbers by which runs are compared."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping

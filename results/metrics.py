@@ -1,7 +1,5 @@
 """Which metrics are better when they are larger."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Published numbers, to stand beside those of runs."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from typing import Annotated, Any, Literal

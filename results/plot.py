@@ -1,7 +1,5 @@
 """Learning curves for notebooks and papers: those of the report, on matplotlib's axes."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The styles of figures for papers, slides and notebooks."""
 
-from __future__ import annotations
-
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ Runs are paired by seed, because all draws of a run are keyed by it: see `result
 than two seeds, Welch's t-test is taken, which knows of no pairs.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias

@@ -1,7 +1,5 @@
 """The tables of a run: a class for the rows of each, whose fields are its columns, and an Arrow schema made of it."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any

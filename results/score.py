@@ -1,7 +1,5 @@
 """The numbers of runs that a comparison takes: reduced metrics, totals, and the cost of reaching targets."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator

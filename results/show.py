@@ -1,7 +1,5 @@
 """Renders a run's summary for a terminal of 80 columns."""
 
-from __future__ import annotations
-
 from rich.console import Group, RenderableType
 from rich.filesize import decimal
 from rich.table import Column, Table

@@ -4,8 +4,6 @@ A store has no folders: the names of objects contain slashes. It cannot rename o
 or none, and an object can be made on condition that its name is free.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterable, Iterator

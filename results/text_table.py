@@ -1,7 +1,5 @@
 """A comparison, or differences from a baseline, as a table of texts, from which every output format is made."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Keys, values and numbers as texts for people."""
 
-from __future__ import annotations
-
 import math
 import shlex
 from collections import Counter

@@ -3,8 +3,6 @@
 Linux only. Elsewhere nothing is known of other processes, and `state` says so.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 from collections.abc import Mapping

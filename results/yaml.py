@@ -1,7 +1,5 @@
 """Reads texts in YAML, and refuses those that would take too much time or memory; and writes them."""
 
-from __future__ import annotations
-
 from io import StringIO
 from typing import Any, NoReturn
 

@@ -1,7 +1,5 @@
 """Commands that read what runs left: `show`, `compare` and `report`."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any

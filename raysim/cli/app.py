@@ -4,8 +4,6 @@ The modules of commands import at their top what `import raysim` loads anyway. W
 server is imported when a command is called, so that `--help` does not wait for it.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import sys

@@ -1,7 +1,5 @@
 """Says what went wrong on standard error. Commands that get bad input end with exit code 2."""
 
-from __future__ import annotations
-
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Commands on scenario files that run nothing: `check` and `schema`."""
 
-from __future__ import annotations
-
 import json
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """The command `columns`: the data dictionary of the tables that a run leaves."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

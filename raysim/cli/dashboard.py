@@ -1,7 +1,5 @@
 """The command `dashboard`: raysim's dashboard for Grafana."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

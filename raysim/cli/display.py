@@ -1,7 +1,5 @@
 """Shows a single run on the command line: first its progress, then its summary."""
 
-from __future__ import annotations
-
 import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence

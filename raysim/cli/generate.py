@@ -1,7 +1,5 @@
 """The command `generate`: what the final language model of a run makes of a text."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """The command `log`, which sends runs that are over to a tracker of experiments."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

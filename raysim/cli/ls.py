@@ -1,7 +1,5 @@
 """The command `ls`: the runs and sweeps in a folder."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 

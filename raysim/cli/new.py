@@ -1,7 +1,5 @@
 """The command `new`, which writes files from which to start a class of your own."""
 
-from __future__ import annotations
-
 import importlib.util
 import keyword
 import re

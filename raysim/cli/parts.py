@@ -1,7 +1,5 @@
 """The command `list`: everything that a scenario file can name, a kind of it, or one part with its keys."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """The command `plot`: a figure of runs for a paper."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 

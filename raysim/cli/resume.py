@@ -1,7 +1,5 @@
 """The commands `resume` and `fork`, which go on with runs, and `end`, after which none does."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path

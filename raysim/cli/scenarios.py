@@ -1,7 +1,5 @@
 """The command `scenarios`: the scenario files that come with raysim."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The command `serve`: a live page over a folder of runs."""
 
-from __future__ import annotations
-
 import socket
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """How a signal ends a command that runs scenarios: as Ctrl-C does, with all rows written and run.json true."""
 
-from __future__ import annotations
-
 import signal
 import threading
 from collections.abc import Iterator

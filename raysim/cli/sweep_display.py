@@ -1,7 +1,5 @@
 """Shows a sweep on the command line: a line for each run that goes on, then how the runs ended."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The command `test`, which tries the laws that classes of a kind must keep."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """The command `watch`: how runs go on, in the terminal."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Groups of clients that differ: who belongs to them, how they train, and how they behave."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Self

@@ -1,7 +1,5 @@
 """Looks at every node, measures a client of a scenario, and proposes resources."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext
 from typing import NamedTuple

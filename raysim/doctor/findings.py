@@ -1,7 +1,5 @@
 """Findings about the nodes of a cluster: what is wrong with them for a scenario, and how they differ."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, NamedTuple, get_args
 

@@ -1,7 +1,5 @@
 """What a node has for a run, found out by a process on it."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import os

@@ -1,7 +1,5 @@
 """Proposes resources, from the needs of one client and the nodes' capacity, and estimates how long a run then takes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import NamedTuple

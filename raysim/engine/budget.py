@@ -1,7 +1,5 @@
 """What a run goes by: what it has spent, how good its model is, and which evaluation was the best."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping

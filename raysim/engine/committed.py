@@ -4,8 +4,6 @@ The engine submits jobs ahead of what it writes. So the newest model that it has
 to the last row of its tables. So the changes that a happening makes are applied here only when it is written.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """The engine's loop: it follows a timeline, submits its jobs ahead of time, and writes results in timeline order."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator
 from typing import Generic

@@ -1,7 +1,5 @@
 """The base of the recorders of both families. A recorder writes tables and counts totals."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

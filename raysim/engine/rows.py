@@ -1,7 +1,5 @@
 """Makes the rows of a run's tables, of runs with a server and of peers, from its timeline and from results of jobs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Decides when a run makes a checkpoint, and writes it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How the engine's loop sees runs with a server and runs of peers alike."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar

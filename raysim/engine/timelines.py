@@ -1,7 +1,5 @@
 """The timelines of runs, made from their scenarios."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 import numpy as np

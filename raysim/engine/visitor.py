@@ -1,7 +1,5 @@
 """The one way through a timeline. Runs, dry runs, checks and estimates are visitors of what happens on it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 

@@ -1,7 +1,5 @@
 """What a run shows on Ray's dashboards beside what its pool of workers measures."""
 
-from __future__ import annotations
-
 from actors import Instrument, Reading
 from raysim.engine.progress import Progress
 

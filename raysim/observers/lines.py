@@ -1,7 +1,5 @@
 """Progress as plain lines, for logs of jobs and for files, where no line can be overwritten."""
 
-from __future__ import annotations
-
 import time
 from datetime import timedelta
 from typing import Any

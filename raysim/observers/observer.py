@@ -1,7 +1,5 @@
 """The base of observers, and what they are told."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeAlias

@@ -6,8 +6,6 @@ A package registers parts in entry points. Each kind of part has a group of them
     two_speeds = "my_package:TwoSpeeds"
 """
 
-from __future__ import annotations
-
 import importlib
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Functions and classes that a scenario file names as `module:name`, and the arguments that it gives them."""
 
-from __future__ import annotations
-
 import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping

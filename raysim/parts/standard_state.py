@@ -4,8 +4,6 @@ Ray's workers are new processes. A run in the user's own process must compute as
 around it has set, and must leave these settings as it found them.
 """
 
-from __future__ import annotations
-
 import logging
 import random
 import sys

@@ -1,7 +1,5 @@
 """Checks before a run is resumed or forked: it must have ended, and only some keys may change."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """The dry run: it writes a scenario's timeline into the tables of a run, and trains nothing."""
 
-from __future__ import annotations
-
 import gc
 import math
 from collections import deque

@@ -1,7 +1,5 @@
 """One run in its folder. The scheduler actor carries it out, or this process if the run is not on Ray."""
 
-from __future__ import annotations
-
 import json
 import time
 import traceback

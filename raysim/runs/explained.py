@@ -1,7 +1,5 @@
 """Adds advice to the failure of a job: the key of the scenario whose code failed, or the keys that save memory."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The files in a run's folder beside its tables: run.json and the final models."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import platform

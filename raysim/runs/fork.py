@@ -1,7 +1,5 @@
 """Forks: runs that start from a version of another run. `fork` is available as `raysim.fork`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Examines a scenario before a run by loading its data and model: finds what is wrong, and who holds which data."""
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Iterator

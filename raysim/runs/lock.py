@@ -1,7 +1,5 @@
 """A lock on a run's folder, so that one process at a time writes there."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -1,7 +1,5 @@
 """The machines and processes that a run computes on, for run.json, and the instruction set that it pins."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Tells the observers of a run how it goes on, or how it went."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence

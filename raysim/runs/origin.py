@@ -1,7 +1,5 @@
 """The origin of a run: its dependencies, copies of the user's own modules, and the state of the git working tree."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Finds earlier runs of a scenario in a folder, to return their results or to resume them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Goes on with runs that ended early, or declares them over. `resume` and `end` are available as `raysim.resume` and
 `raysim.end`."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Checks of a whole scenario: each part may be right by itself, but the parts must also fit together."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from importlib.util import find_spec

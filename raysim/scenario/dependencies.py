@@ -3,8 +3,6 @@
 They are kept in run.json, so that a sweep knows which runs are out of date, and why.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path

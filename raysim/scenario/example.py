@@ -1,7 +1,5 @@
 """An example of each part, as a block of a scenario file."""
 
-from __future__ import annotations
-
 from typing import Any, get_origin
 
 from raysim.parts.part import Part, names_of

@@ -1,7 +1,5 @@
 """Checks of the files that the simulated world is read from: traces, scripts, and the run to replay."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 from raysim.parts.errors import Problem

@@ -1,7 +1,5 @@
 """Fingerprints of files and folders: hashes of their content, which are the same on every machine."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

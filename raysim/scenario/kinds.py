@@ -1,7 +1,5 @@
 """The kinds of parts: for each key of a scenario file that names one of several parts, all that it can name."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The modules of a user's own that a scenario names, and the files that they are made of."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import linecache

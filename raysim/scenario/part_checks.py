@@ -1,7 +1,5 @@
 """Checks of schedules, local training, groups of clients and URIs: each must fit the rest of the scenario."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Checks of a scenario without a server: its parts must fit together."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from itertools import islice

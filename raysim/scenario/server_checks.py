@@ -1,7 +1,5 @@
 """Checks of a scenario with a server: its parts must fit together, and updates must be able to arrive."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Describes pieces of JSON Schema in words: types, values, and the keys of a part."""
 
-from __future__ import annotations
-
 import inspect
 import json
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Parts whose numbers may be schedules. The parts' own code does not mention schedules."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from typing import Annotated, Any, Self, get_args

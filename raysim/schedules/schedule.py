@@ -1,7 +1,5 @@
 """Numbers that change as a run goes on: the base of schedules."""
 
-from __future__ import annotations
-
 import sys
 from abc import abstractmethod
 from typing import Literal

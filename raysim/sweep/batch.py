@@ -1,7 +1,5 @@
 """Runs many scenarios side by side, except those that have finished before."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple

@@ -1,7 +1,5 @@
 """The cases of a sweep: which of them are taken, and which have the keys that the command line sets."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping, Sequence
 from typing import Any

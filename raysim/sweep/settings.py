@@ -1,7 +1,5 @@
 """The block `sweep:` of a scenario file: several runs of one scenario."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self

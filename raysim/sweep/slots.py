@@ -1,7 +1,5 @@
 """Several runs at a time: on a Ray cluster, as far as it has room, or in processes of this machine."""
 
-from __future__ import annotations
-
 import os
 import queue
 import threading

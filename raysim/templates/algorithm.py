@@ -1,7 +1,5 @@
 """An algorithm with a server: say here which paper it is from, and how it differs from the paper."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from raysim.algorithms import Arrival, Central, Population, Record, Round

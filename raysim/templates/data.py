@@ -1,7 +1,5 @@
 """A data set: say here where the samples come from."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from raysim.data import Dataset, Source, Split

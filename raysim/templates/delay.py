@@ -1,7 +1,5 @@
 """A delay: say here what it models."""
 
-from __future__ import annotations
-
 from raysim.parts.part import Fraction, Positive
 from raysim.parts.rng import Stream
 from raysim.world.delay import Cost, Delay, TimeUnit

@@ -1,7 +1,5 @@
 """A metric: say here where it is defined."""
 
-from __future__ import annotations
-
 from raysim.metrics import Metric
 from raysim.parts.part import Fraction
 from raysim.terms import Tensor

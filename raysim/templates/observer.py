@@ -1,7 +1,5 @@
 """An observer: say here what it is for."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from raysim.engine.progress import Progress

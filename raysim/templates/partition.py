@@ -1,7 +1,5 @@
 """A partition: say here who gets which samples."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from raysim.data import Partitioner, Split

@@ -1,7 +1,5 @@
 """An algorithm without a server: say here which paper it is from, and how it differs from the paper."""
 
-from __future__ import annotations
-
 from raysim.algorithms import Inbox, Peer, Record
 from raysim.algorithms.signatures import Task
 from raysim.parts.part import Fraction

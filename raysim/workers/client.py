@@ -1,7 +1,5 @@
 """The worker of client actors: it trains and evaluates clients, as functions of the request."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext

@@ -1,7 +1,5 @@
 """The device that a worker computes on: the CPU, or its share of a GPU."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass

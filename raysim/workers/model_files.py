@@ -1,7 +1,5 @@
 """Files of models, which come to the nodes that do not have them from that where the data are loaded."""
 
-from __future__ import annotations
-
 import fcntl
 import shutil
 from dataclasses import dataclass

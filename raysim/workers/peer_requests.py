@@ -4,8 +4,6 @@
 One `Value` holds the states, drafts or messages of several peers, with a row for each. A `Place` names a row of one.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 

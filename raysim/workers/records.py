@@ -1,7 +1,5 @@
 """What workers do with records: they measure, sum, stack and split them, and look for what is not finite."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import islice

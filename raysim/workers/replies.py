@@ -1,7 +1,5 @@
 """The results that workers send back: small and without tensors, so that the scheduler need not load torch."""
 
-from __future__ import annotations
-
 from typing import NamedTuple, TypeAlias
 
 import numpy as np

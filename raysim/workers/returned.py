@@ -4,8 +4,6 @@ Every call of a method on a worker goes through `calling`. What it returns goes 
 of them raise ContractError, whose text begins with the class and the method.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """The worker of aggregators: it does the server's steps, as functions of the request."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import cached_property

@@ -1,7 +1,5 @@
 """The base of all workers: the data, whose memory the workers of a node share, and a model that fits the data."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import cached_property

@@ -1,7 +1,5 @@
 """How far a timeline goes, and when models are evaluated on it."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

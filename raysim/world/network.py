@@ -1,7 +1,5 @@
 """Messages between peers, in virtual time: when they arrive, and which are lost."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from functools import lru_cache

@@ -4,8 +4,6 @@ It is a pure function of the scenario and handles no tensors. Order at equal tim
 messages arrive, then peers mix, by their numbers.
 """
 
-from __future__ import annotations
-
 import math
 from array import array
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Dispatches that are given, by a file or by the tables of another run, instead of drawn."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, NamedTuple
 

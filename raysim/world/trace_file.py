@@ -1,7 +1,5 @@
 """Traces that users bring: tables of numbers in CSV or Parquet files, and what is told of wrong ones."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The section on what settings of two keys do together: a metric in a grid of their values."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -1,8 +1,6 @@
 """The section on runs at equal cost, by two protocols of EdgeFlowerTune: how good they are within a budget, and what a
 target costs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """The section on the coefficients that a server searches for its anchors (Feddle)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

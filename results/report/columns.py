@@ -1,7 +1,5 @@
 """The sections on columns of tables: what training reported of the updates that were used, and algorithms' own."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 import numpy as np

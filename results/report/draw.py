@@ -1,7 +1,5 @@
 """What several figures draw: lines with bands, ranked values, and axes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,8 +1,6 @@
 """The section on how even clients, or peers, fare: who has the worst model, and whether who takes part more has a
 better one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

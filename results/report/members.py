@@ -1,7 +1,5 @@
 """The section on clients' and peers' own models: the spread of metrics over them, and how far peers are apart."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 

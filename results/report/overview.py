@@ -1,7 +1,5 @@
 """The first section of the page: the groups with their outcomes, every run, and where scenarios differ."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Makes the page, with every section for which the runs' tables hold something."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files

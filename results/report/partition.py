@@ -1,7 +1,5 @@
 """The section on who holds which data."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

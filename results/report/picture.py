@@ -1,7 +1,5 @@
 """A figure of a report, as SVG for a file of its own and for the page."""
 
-from __future__ import annotations
-
 import io
 import re
 import textwrap

@@ -1,7 +1,5 @@
 """The section on how robust methods are: a metric where alpha, delays, dropout or the number of clients differ."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

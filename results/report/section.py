@@ -1,7 +1,5 @@
 """The parts that a report is made of."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The section on the fate of dispatches, and on the staleness of the updates that were used."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes

@@ -1,7 +1,5 @@
 """The numbers by which a report ranks methods: a metric of the runs that are over, and what had been spent by then."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A colour stands for a method, on the whole page. What differs within a method, s
 differs in strength and hatching.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from matplotlib.colors import to_rgba

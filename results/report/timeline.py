@@ -1,7 +1,5 @@
 """The section on which client was at work when, at the start of a run."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

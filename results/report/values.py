@@ -1,7 +1,5 @@
 """What the page shows under the pointer: the values that lines, points, bars and cells of a figure stand for."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """What a report begins with: a sentence on which method is best, and the methods from the best to the worst."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence

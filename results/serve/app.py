@@ -1,7 +1,5 @@
 """The pages: the list of runs, chosen runs side by side, and the report of chosen runs."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor

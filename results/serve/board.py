@@ -1,7 +1,5 @@
 """The list of runs as a table: its columns, its groups, and the order of both."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

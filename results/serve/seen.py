@@ -1,7 +1,5 @@
 """What a folder of runs holds at a moment, damaged runs among it."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property

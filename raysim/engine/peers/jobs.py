@@ -1,7 +1,5 @@
 """Submits the jobs of a run of peers: mixing, training and evaluation."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 

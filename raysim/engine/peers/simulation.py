@@ -1,7 +1,5 @@
 """A run of peers that has started: hands out jobs for each round, and records what they return."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any

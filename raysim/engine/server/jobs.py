@@ -1,7 +1,5 @@
 """Submits the jobs of a run with a server: training, server steps and evaluation."""
 
-from __future__ import annotations
-
 from typing import TypeVar
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The jobs of a server step and of an evaluation, and their results once they are done."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain

@@ -1,7 +1,5 @@
 """A run with a server that has started: hands out jobs for what happens, and records what they return."""
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Iterator

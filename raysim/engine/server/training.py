@@ -1,7 +1,5 @@
 """Submits the training of clients in a run with a server."""
 
-from __future__ import annotations
-
 import math
 from itertools import islice
 from typing import Any, NamedTuple

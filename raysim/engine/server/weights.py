@@ -1,7 +1,5 @@
 """Asks an algorithm for the weights of a step's updates, and refuses what cannot be weights."""
 
-from __future__ import annotations
-
 from raysim.parts.errors import BadValue
 from raysim.parts.plain import is_finite
 from raysim.parts.rng import seed_globals

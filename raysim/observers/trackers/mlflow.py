@@ -1,7 +1,5 @@
 """Runs in MLflow."""
 
-from __future__ import annotations
-
 import hashlib
 import threading
 from collections.abc import Sequence

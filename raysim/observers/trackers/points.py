@@ -1,7 +1,5 @@
 """What trackers are sent of a round: one number for each metric, made of the rows of tables."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping

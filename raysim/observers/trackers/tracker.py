@@ -1,7 +1,5 @@
 """The base of trackers, which send a run's metrics to a service or to files that it reads."""
 
-from __future__ import annotations
-
 import hashlib
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence

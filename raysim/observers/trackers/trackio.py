@@ -1,7 +1,5 @@
 """Runs in Trackio."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
