@@ -80,7 +80,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             group: str = super()._split_scope(nodeid)
             return group if group != nodeid else nodeid.partition("::")[0]
 
-    return ByFile(config, log) if config.option.markexpr.startswith("not slow") else None
+    return ByFile(config, log) if config.option.markexpr.startswith("not ") else None
 
 
 @pytest.fixture

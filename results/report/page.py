@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -106,17 +107,22 @@ def page(groups: Groups, sections: Sequence[Section], template: str = "report/pa
 
 def filled(template: str, **values: Any) -> str:
     """Returns the page of a template in this package that extends `report/base.html.j2`."""
-    environment = Environment(
+    looks = {"colours": style.variables(), "series": len(style.SERIES), "font": style.FONT, "script": SCRIPT}
+    return _environment().get_template(template).render(**looks, **values)
+
+
+def _title(runs: RunSet) -> str:
+    names = list(dict.fromkeys(str(run.info.get("name") or run.id) for run in runs.runs))
+    return f"{', '.join(names[:3])}{' and others' if len(names) > 3 else ''}: {count(len(runs), 'run')}"
+
+
+@cache
+def _environment() -> Environment:
+    """Returns what compiles templates, each of them once."""
+    return Environment(
         loader=PackageLoader("results", ""),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    looks = {"colours": style.variables(), "series": len(style.SERIES), "font": style.FONT, "script": SCRIPT}
-    return environment.get_template(template).render(**looks, **values)
-
-
-def _title(runs: RunSet) -> str:
-    names = list(dict.fromkeys(str(run.info.get("name") or run.id) for run in runs.runs))
-    return f"{', '.join(names[:3])}{' and others' if len(names) > 3 else ''}: {count(len(runs), 'run')}"
