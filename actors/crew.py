@@ -11,10 +11,10 @@ from actors.actors import Actors
 from actors.gang import JOIN_S, Address, Seat
 from actors.instrument import JOBS, WORKERS, Reading
 from actors.job import Job, Setup, values_of
-from actors.placement import room
 from actors.pool import ATTEMPTS, Group, JobFailed
 from actors.pulse import Pulse
 from actors.queue import Queue
+from actors.room import room
 from actors.worker import Worker
 
 LATE_S = 30.0  # seconds after which a worker that Ray has not started counts as waiting for a node

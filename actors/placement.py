@@ -1,6 +1,5 @@
 """The resources that a run asks of a Ray cluster, and the placement group that reserves them for it."""
 
-import math
 import threading
 import time
 from collections import Counter
@@ -10,7 +9,6 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import ray
-from ray._private.state import available_resources_per_node
 from ray.exceptions import RayError
 from ray.util.placement_group import (
     PlacementGroup,
@@ -20,7 +18,6 @@ from ray.util.placement_group import (
 )
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from actors.labels import match
 from actors.pool import Group, MissingResources, Needs
 
 Answer = TypeVar("Answer")
@@ -135,22 +132,6 @@ def left(beside: Iterable[Demand] = ()) -> dict[str, float]:
     """Returns what is free in the cluster, by kind. beside: what is not, though Ray may not have noticed yet."""
     free, have, given = ray.available_resources(), ray.cluster_resources(), _sum(other.total for other in beside)
     return {kind: min(free.get(kind, 0.0), amount - given.get(kind, 0.0)) for kind, amount in have.items()}
-
-
-def room(needs: Needs, most: int) -> int:
-    """Returns for how many more actors with these needs there is room, as far as Ray knows, at most `most`.
-
-    Each must have all that it needs on one node. GPUs of a node count together, so that an actor may find that no
-    single one has its fraction left; it then waits.
-    """
-    wanted, labels, free = resources_of(needs), selector(needs), available_resources_per_node()
-    fitting = [node["NodeID"] for node in ray.nodes() if node["Alive"] and match(labels, node["Labels"])]
-    return min(most, sum(_times(wanted, free.get(node, {}), most) for node in fitting))
-
-
-def _times(wanted: Mapping[str, float], free: Mapping[str, float], most: int) -> int:
-    """How many times a node has what is wanted, at most `most`."""
-    return min([most, *(math.floor(free.get(kind, 0.0) / amount + 1e-6) for kind, amount in wanted.items())])
 
 
 @contextmanager

@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 import math
-import pickle
-import resource
 import statistics
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from actors import Job, Pool, Query, Request, finished
+from actors import Job, Pool, finished
+from raysim.doctor.usage import Usage, UsageRequest
+from raysim.doctor.watched_pool import OF_CLIENTS, Enough, WatchedPool
 from raysim.engine.families import family_of
 from raysim.engine.recorder import Nowhere
 from raysim.engine.visitor import Visitor
 from raysim.scenario import Scenario
-from raysim.workers.device import CONTEXT_BYTES
 from raysim.workers.shared_requests import CLIENT
 from raysim.world.peers_timeline import Exchanged
 from raysim.world.server_happening import Closed, Stepped
 
-if TYPE_CHECKING:
-    from raysim.workers.workbench import Workbench
-
 COUNTED_S = 5.0  # seconds for which the rest of the timeline is followed
-_OF_CLIENTS = ("train", "mix")  # names of the jobs in which a client, or a peer, trains
 _OF_EVALUATION = ("evaluate", "evaluate_clients", "metrics", "compare", "consensus")
 
 
@@ -79,15 +72,6 @@ class Counted(Visitor):
         return Planned(self.trained * times, self.steps * times, evaluations * times)
 
 
-class Usage(NamedTuple):
-    """The memory of a process that trains clients."""
-
-    actor_bytes: int  # most bytes that it had for itself
-    gpu_bytes: int | None  # most bytes that it had of a GPU; None without one
-    data_bytes: int  # bytes of the data, which the processes of a node share
-    model_bytes: int
-
-
 class Measured(NamedTuple):
     """What was measured of a scenario's work."""
 
@@ -105,39 +89,6 @@ def to_measure(scenario: Scenario) -> Scenario:
     resources = scenario.resources.model_copy(update={"client_actors": 1, "chunk": 1})
     run = scenario.run.model_copy(update={"evaluate_every": 1})
     return scenario.model_copy(update={"resources": resources, "run": run})
-
-
-class Enough(Exception):
-    """Clients have trained for long enough."""
-
-
-class WatchedPool:
-    """A pool that remembers its jobs, and raises Enough once clients have trained for so many seconds."""
-
-    def __init__(self, pool: Pool, seconds: float) -> None:
-        self._pool, self._seconds = pool, seconds
-        self.jobs: list[Job[Any, Any]] = []
-        self.began = 0.0  # when the first client could train, by time.perf_counter; 0 before that
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._pool, name)
-
-    def submit(self, group: str, request: Request[Any, Any], **options: Any) -> Job[Any, Any]:
-        self._check()
-        if request.name in _OF_CLIENTS and not self.began:
-            self.began = time.perf_counter()
-        self.jobs.append(self._pool.submit(group, request, **options))
-        return self.jobs[-1]
-
-    def wait(self) -> None:
-        self._check()
-        self._pool.wait()
-
-    def _check(self) -> None:
-        """Raises Enough if the time is over, and a client has trained."""
-        over = self.began and time.perf_counter() - self.began >= self._seconds
-        if over and any(job.done for job in self.jobs if job.name in _OF_CLIENTS):
-            raise Enough
 
 
 @dataclass(frozen=True)
@@ -176,7 +127,7 @@ class Measurement:
 
 
 def _measured(jobs: Sequence[Job[Any, Any]], start_s: float, usage: Usage, planned: Planned) -> Measured | None:
-    clients, steps, evaluated = (_seconds(jobs, names) for names in (_OF_CLIENTS, ("step",), _OF_EVALUATION))
+    clients, steps, evaluated = (_seconds(jobs, names) for names in (OF_CLIENTS, ("step",), _OF_EVALUATION))
     if not clients:
         return None
     rounds = sum(job.name in ("step", "consensus") and job.done for job in jobs)
@@ -198,37 +149,3 @@ def _seconds(jobs: Sequence[Job[Any, Any]], names: tuple[str, ...]) -> list[floa
 def _typical(seconds: list[float]) -> float:
     """Returns the mean without the first value, which includes loading libraries and allocating memory."""
     return statistics.fmean(seconds[1:] or seconds)
-
-
-@dataclass(frozen=True)
-class UsageRequest(Query[Usage]):
-    """Asks a worker how much memory it needed."""
-
-    name = "usage"
-
-    def ask(self, worker: Workbench) -> Usage:
-        on_gpu = worker.device.type == "cuda"
-        return Usage(own_peak(), _gpu_peak() if on_gpu else None, _size(worker.federation), 4 * len(worker.start.w))
-
-
-def own_peak() -> int:
-    """Returns the most bytes that this process had, without those that it shares with others of its node."""
-    status = Path("/proc/self/status")
-    if not status.exists():
-        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return most if sys.platform == "darwin" else most * 1024
-    kilobytes = {line[0]: int(line[1]) for line in map(str.split, status.read_text().splitlines()) if "kB" in line}
-    return (kilobytes["VmHWM:"] - kilobytes.get("RssShmem:", 0)) * 1024
-
-
-def _gpu_peak() -> int:
-    import torch
-
-    return torch.cuda.max_memory_reserved() + CONTEXT_BYTES
-
-
-def _size(content: Any) -> int:
-    """Returns the bytes of an object, most of which are in arrays."""
-    arrays: list[pickle.PickleBuffer] = []
-    rest = pickle.dumps(content, protocol=5, buffer_callback=arrays.append)
-    return len(rest) + sum(array.raw().nbytes for array in arrays)

@@ -25,7 +25,7 @@ from raysim.workers.replies import (
 
 if TYPE_CHECKING:
     from raysim.workers.server import ServerWorker
-    from raysim.workers.wire import StateValues
+    from raysim.workers.stored_state import StateValues
 
 Update: TypeAlias = "tuple[Wire, Wire]"
 """What clients send, but for buffers, and their buffers, which the engine averages in all algorithms."""

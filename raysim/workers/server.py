@@ -15,7 +15,7 @@ from raysim.local.server_task import Company, ServerTask
 from raysim.parts.errors import BadValue
 from raysim.parts.rng import SERVER_ID
 from raysim.terms import Arrival, Buffer, Record, SearchResult
-from raysim.workers import records, returned, wire
+from raysim.workers import records, returned, stored_state, wire
 from raysim.workers.client import ClientWorker
 from raysim.workers.records import not_finite
 from raysim.workers.replies import Described, Numbers, StepReply, UpdateCost
@@ -36,7 +36,7 @@ class ServerWorker(ClientWorker):
         """Leaves the first message, the first state of any client, and each entry of the server's first state."""
         state, client = self.first_state(), self.first_client()
         message = self.message(state)
-        stored = wire.store({name: state[name] for name in request.entries}, message, {}, {})
+        stored = stored_state.store({name: state[name] for name in request.entries}, message, {}, {})
         return Answer(None, First(Value(wire.send(message)), Value(wire.send(client)), stored))
 
     def cost(self) -> UpdateCost:
@@ -73,7 +73,7 @@ class ServerWorker(ClientWorker):
         An entry of the state that has not changed, or that the message carries, is not stored again.
         """
         self.at(request.moment)
-        before = wire.receive(wire.load(request.state, request.message.content), self.device)
+        before = wire.receive(stored_state.load(request.state, request.message.content), self.device)
         updates, buffers, chunks, compared = self._merged(request)
         task = self.server_task(gang, request.version, before, chunks)
         given = {**updates, **buffers}
@@ -90,7 +90,7 @@ class ServerWorker(ClientWorker):
             compared=compared,
         )
         message = self.message(after, request.version)
-        state = wire.store({name: after[name] for name in request.state}, message, before, request.state)
+        state = stored_state.store({name: after[name] for name in request.state}, message, before, request.state)
         return Answer(reply, SteppedState(Value(wire.send(message)), state))
 
     def _merged(self, request: StepRequest) -> tuple[Record, Record, list[int], list[Numbers]]:
