@@ -44,5 +44,7 @@ def test(
         console.print(f"[{colour}]{outcome.state:9}[/]  {escape(outcome.law)}")
         if outcome.text:
             console.print(escape("".join(f"           {line}\n" for line in outcome.text.splitlines())), end="")
+    if counts["failed"] and scenario is None:
+        console.print("[dim]tried in a small scenario that is made for it; --scenario FILE tries it in yours[/]")
     console.print(", ".join(f"{count} {state}" for state, count in counts.items() if count))
     raise typer.Exit(1 if counts["failed"] else 0)

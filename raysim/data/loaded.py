@@ -89,7 +89,8 @@ def wrong_labels(dataset: Dataset) -> str | None:
                 return f"{name}: {must}, got shape {split.y.shape}"
             continue
         if split.y.dtype != np.int64:
-            return f"{name}: labels must be int64, got {split.y.dtype}; convert them, with astype"
+            targets = "; if they are targets, say loss='squared_error'" if split.y.dtype == np.float32 else ""
+            return f"{name}: labels must be int64, got {split.y.dtype}; convert them, with astype{targets}"
         if dataset.loss == "cross_entropy" and (wrong := _wrong_numbers(split.y, dataset.num_classes)):
             return f"{name}: {wrong}"
     return None

@@ -8,7 +8,7 @@ from raysim.laws.subject import Subject
 from raysim.parts.plain import is_number
 from raysim.schedules.schedule import TINY
 
-STEPS = 5
+STEPS = 50
 POSITIONS = [0.0, 0.5, *map(float, range(1, 12))]
 
 
@@ -24,19 +24,18 @@ def states_are_like_parameters(subject: Subject) -> None:
 
 
 def steps_move_parameters(subject: Subject) -> None:
-    """`move` changes w in place and keeps the entries of the state, and all stays finite."""
-    w = torch.ones(8)
-    state = subject.made.init(w)
+    """`move` changes w in place, if not in every step, and keeps the entries of the state, and all stays finite."""
+    w = torch.linspace(0, 1, 8)  # of all lengths, so that small steps show
+    before, gradient, state = w.clone(), torch.ones(8), subject.made.init(w)
     entries = sorted(state)
     for taken in range(STEPS):
-        before = w.clone()
-        subject.made.move(w, w.clone(), state, 0.01, taken)
-        if torch.equal(w, before):
-            raise Broken(f"move, step {taken}: must change w in place, as w.add_(...) does, and leaves it as it was")
+        subject.made.move(w, gradient.clone(), state, 0.01, taken)
         if sorted(state) != entries:
             raise Broken(f"move, step {taken}: must keep the entries {entries} of the state, got {sorted(state)}")
         if not all(bool(torch.isfinite(vector).all()) for vector in (w, *state.values())):
             raise Broken(f"move, step {taken}: must leave w and the state finite, and does not")
+    if torch.equal(w, before):
+        raise Broken(f"move: must change w in place, as w.add_(...) does, and leaves it as it was in {STEPS} steps")
 
 
 # --- schedules --------------------------------------------------------------------------------------------------------

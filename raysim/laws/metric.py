@@ -7,7 +7,7 @@ from raysim.laws.law import Broken, Groups
 from raysim.laws.runs import RUNS
 from raysim.laws.subject import Subject
 
-SAMPLES, CLASSES = 40, 10
+SAMPLES, CLASSES = 40, 10  # classes where the data do not say how many there are
 
 
 def outputs_and_labels(subject: Subject) -> tuple[Tensor, Tensor]:
@@ -15,7 +15,8 @@ def outputs_and_labels(subject: Subject) -> tuple[Tensor, Tensor]:
     draw = torch.Generator().manual_seed(0)
     if subject.made.needs == "targets":
         return torch.randn(SAMPLES, generator=draw), torch.randn(SAMPLES, generator=draw)
-    return torch.randn(SAMPLES, CLASSES, generator=draw), torch.randint(CLASSES, (SAMPLES,), generator=draw)
+    classes = subject.scenario.data.classes or CLASSES
+    return torch.randn(SAMPLES, classes, generator=draw), torch.randint(classes, (SAMPLES,), generator=draw)
 
 
 def it_gives_a_number(subject: Subject) -> None:

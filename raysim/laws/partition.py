@@ -1,19 +1,26 @@
 """The laws of partitions: who holds which samples."""
 
+from functools import lru_cache
+
 import numpy as np
 
 from raysim.data.dataset import Split
+from raysim.data.loaded import load
+from raysim.data.named import same
 from raysim.laws.law import Broken, Groups, NotTried
 from raysim.laws.runs import RUNS
 from raysim.laws.subject import Subject
 from raysim.parts.rng import seed_globals
 from raysim.parts.standard_state import standard_state
 
-SAMPLES, CLIENTS, LABELS, USERS = 600, 8, 10, 12
+SAMPLES, LABELS, USERS = 600, 10, 12
 
 
-def samples() -> Split:
-    """Returns labelled samples of several users, to be divided."""
+@lru_cache(maxsize=1)
+def samples(subject: Subject) -> Split:
+    """Returns samples to be divided: labelled ones of several users, or those of the user's own scenario file."""
+    if subject.brings_data:
+        return load(subject.scenario.data).train
     draw = np.random.default_rng(0)
     label = draw.integers(LABELS, size=SAMPLES)
     x = draw.standard_normal((SAMPLES, 2)).astype(np.float32)
@@ -22,13 +29,14 @@ def samples() -> Split:
 
 def divided(subject: Subject, seed: int = 0) -> list[np.ndarray]:
     """Returns the rows of each client under a seed."""
-    rows: list[np.ndarray] = subject.made.split(samples(), CLIENTS, np.random.default_rng(seed))
+    generator = np.random.default_rng(seed)
+    rows: list[np.ndarray] = subject.made.split(samples(subject), subject.clients, generator)
     return rows
 
 
 def every_sample_goes_to_one_client(subject: Subject) -> None:
     """Each sample goes to at most one client, and every client has some, unless it says otherwise."""
-    if wrong := subject.made.wrong_with(divided(subject), SAMPLES, CLIENTS):
+    if wrong := subject.made.wrong_with(divided(subject), len(samples(subject)), subject.clients):
         raise Broken(f"split: {wrong}")
 
 
@@ -49,7 +57,7 @@ def another_seed_divides_otherwise(subject: Subject) -> None:
     """Another seed divides otherwise, if it draws at all."""
     generator = np.random.default_rng(0)
     before = str(generator.bit_generator.state)
-    first = subject.made.split(samples(), CLIENTS, generator)
+    first = subject.made.split(samples(subject), subject.clients, generator)
     if str(generator.bit_generator.state) == before:
         raise NotTried("it draws nothing: the data alone say who holds what")
     if all(np.array_equal(np.sort(a), np.sort(b)) for a, b in zip(first, divided(subject, 1), strict=True)):
@@ -58,17 +66,18 @@ def another_seed_divides_otherwise(subject: Subject) -> None:
 
 def samples_are_not_changed(subject: Subject) -> None:
     """It does not change the samples that it divides."""
-    given = samples()
-    subject.made.split(given, CLIENTS, np.random.default_rng(0))
-    for key, one, other in [("x", given.x, samples().x), ("y", given.y, samples().y)]:
-        if not np.array_equal(one, other):
+    given = samples(subject)
+    before = given.take(np.arange(len(given)))
+    divided(subject)
+    for key, one, other in [("x", given.x, before.x), ("y", given.y, before.y)]:
+        if not same(one, other):
             raise Broken(f"split: must not change what it is given, but changed {key}; copy it first")
 
 
 def its_column_is_there(subject: Subject) -> None:
     """Its column is label, another column of the samples, or None."""
     if (column := subject.made.column) is not None:
-        samples().column(column)
+        samples(subject).column(column)
 
 
 LAWS: Groups = (

@@ -2,31 +2,42 @@
 
 import pickle
 import tempfile
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from actors import InlinePool, Job, JobFailed, Request
+from actors.fault import OURS
 from raysim.engine.progress import Progress
 from raysim.laws.law import Broken, Groups, NotTried
 from raysim.laws.small_scenarios import Raw, merged
 from raysim.laws.subject import Subject
 from raysim.parts.errors import RunFailed
+from raysim.parts.part import Part
 from raysim.parts.standard_state import standard_state
 from raysim.runs.execution import Execution
 from raysim.runs.result import Result
 from raysim.runs.run import run
-from raysim.scenario import parse_scenario
+from raysim.scenario import Scenario, parse_scenario
 from raysim.scenario.dependencies import depends_on
+from raysim.scenario.own_modules import parts_in
+from raysim.workers.returned import thorough
+from results.columns import is_marked
+from results.schemas import TABLES
 
 
 class Finished:
     """What is kept of a run whose folder is gone."""
 
-    def __init__(self, result: Result) -> None:
-        self.digest, self.vectors, self.info = result.digest, result.vectors(), result.info
+    def __init__(self, result: Result, changed: Sequence[str] = ()) -> None:
+        """changed: the attributes of its parts that the run has changed."""
+        self.digest, self.vectors, self.info, self.changed = result.digest, result.vectors(), result.info, changed
         self.status: str = self.info["status"]
+        self.tables = {name: _digested(result.table(name)) for name in TABLES}
         self.updates: list[dict[str, Any]] = result.table("updates").to_pylist()
 
 
@@ -45,9 +56,11 @@ def carried_out(raw: Raw, pool: InlinePool | None = None, *, stop_after: int | N
 
     stop_after: the number of rounds after which the run is interrupted, and then goes on from its checkpoint.
     """
-    with tempfile.TemporaryDirectory() as folder:
+    changed: list[str] = []
+    with tempfile.TemporaryDirectory() as folder, thorough():
         for goes_on in (False, True) if stop_after else (False,):
             scenario = parse_scenario(raw, "the trial")
+            before = _attributes(scenario)
             facts = {"depends_on": depends_on(scenario)}
             execution = Execution(scenario, Path(folder) / "run", goes_on=goes_on, facts=facts)
             try:
@@ -58,7 +71,25 @@ def carried_out(raw: Raw, pool: InlinePool | None = None, *, stop_after: int | N
                             break
             except JobFailed as failed:
                 raise Broken(str(failed)) from failed
-        return Finished(Result(execution.folder))
+            changed += [name for name, value in _attributes(scenario).items() if before.get(name) != value]
+        return Finished(Result(execution.folder), changed)
+
+
+def _attributes(scenario: Scenario) -> dict[str, str]:
+    """Returns what the parts of a scenario that are a user's own hold, as text by attribute, such as Mine._momentum."""
+    return {
+        f"{type(part).__name__}.{name}": str(value)
+        for part in parts_in(scenario)
+        if type(part).__module__.partition(".")[0] not in OURS
+        for name, value in {**vars(part), **(part.__pydantic_private__ or {})}.items()
+        if not isinstance(value, Part)
+    }
+
+
+def _digested(table: pa.Table) -> pa.Table:
+    """Returns the columns of a table that do not differ between two runs of one scenario, but for the run's id."""
+    measured = [c.name for c in table.schema if is_marked(c, "wall") or is_marked(c, "estimated")]
+    return table.drop_columns(["run", *measured])
 
 
 def its_keys_are_right(subject: Subject) -> None:
@@ -118,10 +149,22 @@ def same(one: Finished, other: Finished, which: str) -> None:
         return
     parts = [part for part in ("model", "tables") if one.info["digest"][part] != other.info["digest"][part]]
     text = f"must have the digest of the first run, {one.digest[:12]}, got {other.digest[:12]}"
-    raise Broken(
-        f"{which}: {text}; {' and '.join(parts)} differ. Draw from the generators that are given, and keep nothing "
-        "outside of the states"
-    )
+    told = [f"{which}: {text}; {' and '.join(parts)} differ", *_first_difference(one, other)]
+    if kept := sorted({*one.changed, *other.changed}):
+        told.append(f"runs change {', '.join(kept)}, which no checkpoint keeps")
+    cure = "Draw from the generators that are given, ask no clock, and keep nothing outside of the states"
+    raise Broken(f"{'; '.join(told)}. {cure}")
+
+
+def _first_difference(one: Finished, other: Finished) -> Iterator[str]:
+    """Yields where the tables of two runs first differ, in words, if they do."""
+    for name in ("updates", "exchanges", "steps", "evaluations", "coefficients"):
+        rows, others = (run.tables[name].to_pylist() for run in (one, other))
+        for place, (row, its) in enumerate(zip(rows, others, strict=False)):
+            if differing := [key for key in row if str(row[key]) != str(its.get(key))]:
+                key = differing[0]
+                yield f"first in row {place} of the table {name}, whose {key} is {row[key]} and {its.get(key)}"
+                return
 
 
 RUNS: Groups = ((a_scenario_can_name_it,), (it_runs,), (the_same_bits_again,), (the_same_bits_when_it_goes_on,))

@@ -1,6 +1,7 @@
 """What is tested: a part that comes with raysim, or a user's own class, with the keys that it is given."""
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from raysim.scenario import Scenario, parse_scenario
 from raysim.scenario.example import placed, required
 from raysim.scenario.explain import explain
 from raysim.scenario.kinds import Kind, find_parts, kind_of, kinds
-from raysim.scenario.yaml import override_all, read
+from raysim.scenario.yaml import assign, override_all, read
 
 
 class Subject:
@@ -50,15 +51,36 @@ class Subject:
     @cached_property
     def raw(self) -> Raw:
         """The scenario in which the part is tried: the first that is right, or the very first if none is."""
-        if self._file is not None:
-            return merged(read(self._file), placed(self.kind, self.block))
-        found = (raw for raw in trials(self.kind, self.part, self.block) if _is_right(raw))
-        return next(found, None) or next(trials(self.kind, self.part, self.block))
+        choices = [*trials(self.kind, self.part, self.block)] if self._file is None else [*self._in_file(self._file)]
+        return next(filter(_is_right, choices), choices[0])
+
+    def _in_file(self, file: Path) -> Iterator[Raw]:
+        """Yields the scenario of a file with the part in its place; then with an owner of its key that is sure to have
+        it, for the one that a right file names may not."""
+        given, block = read(file), placed(self.kind, self.block)
+        value: Any = block
+        for key in self.kind.key.split("."):
+            value = value[key] if isinstance(value, dict) else None
+        raw = copy.deepcopy(given)
+        if value is not None and assign(raw, self.kind.key, value, self.name) is None:
+            yield raw
+        if value is None or _is_right(given):
+            yield merged(given, block)
 
     @cached_property
     def scenario(self) -> Scenario:
         """The scenario in which the part is tried. Raises ScenarioError if it is wrong."""
         return parse_scenario(self.raw, "the trial" if self._file is None else str(self._file))
+
+    @property
+    def clients(self) -> int:
+        """The number of clients, or peers, of that scenario."""
+        return self.scenario.data.clients
+
+    @property
+    def brings_data(self) -> bool:
+        """Whether the scenario is a file of the user's, whose data the part may be made for."""
+        return self._file is not None
 
 
 def _is_right(raw: Raw) -> bool:

@@ -1,7 +1,7 @@
 """The laws of the simulated world's parts: delays, distributions, delays of messages, availability, staleness."""
 
 import math
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,8 @@ from raysim.parts.plain import is_number
 from raysim.parts.rng import Stream
 from raysim.world.delay import Cost
 
-CLIENTS, NUMBERS = 8, 2  # clients, and dispatches of each, that are tried
+CLIENTS, NUMBERS = 8, 2  # the most clients, and the dispatches of each, whose delays are tried
+SEEDS = range(6)
 COST = Cost(flops=1e9, down_bytes=1_000_000, up_bytes=1_000_000, samples=100.0)
 TIMES = [0.0, 0.25, 1.0, 1.5, 7.0, 24.0, 100.3]
 
@@ -58,7 +59,8 @@ def _dispatches(subject: Subject) -> list[tuple[int, int]]:
     script = getattr(subject.made, "delays", None)
     if isinstance(script, tuple):
         return [(client, number) for client, of_client in enumerate(script) for number in range(len(of_client))]
-    return [(client, number) for client in range(CLIENTS) for number in range(NUMBERS)]
+    clients = min(CLIENTS, subject.clients)
+    return [(client, number) for client in range(clients) for number in range(NUMBERS)]
 
 
 def _duration(subject: Subject, client: int, number: int) -> float:
@@ -102,10 +104,11 @@ def messages_take_time_to_each_target(subject: Subject) -> None:
 
 def masks_are_of_all_clients(subject: Subject) -> None:
     """`mask` returns true or false for each client, the same each time that it is asked for."""
+    clients = subject.clients
     for time in TIMES:
-        one, other = (subject.made.mask(0, CLIENTS, time) for _ in range(2))
-        if not isinstance(one, np.ndarray) or one.shape != (CLIENTS,) or one.dtype != bool:
-            raise Broken(f"mask, time {time:g}: must return bool ({CLIENTS},), got {one!r}")
+        one, other = (subject.made.mask(0, clients, time) for _ in range(2))
+        if not isinstance(one, np.ndarray) or one.shape != (clients,) or one.dtype != bool:
+            raise Broken(f"mask, time {time:g}: must return bool ({clients},), got {one!r}")
         if not np.array_equal(one, other):
             raise Broken(f"mask, time {time:g}: must be the same each time that it is asked for; draw with a key")
 
@@ -117,18 +120,19 @@ def changes_are_foretold(subject: Subject) -> None:
         if not change > time:
             raise Broken(f"next_change, time {time:g}: must be later, got {change:g}")
         end = min(change, time + 1000)
-        for share in (0.1, 0.5, 0.99):
+        for share, seed in product((0.1, 0.5, 0.99), SEEDS):
             between = time + share * (end - time)
-            if not np.array_equal(subject.made.mask(0, 50, time), subject.made.mask(0, 50, between)):
+            one, other = (subject.made.mask(seed, subject.clients, moment) for moment in (time, between))
+            if not np.array_equal(one, other):
                 text = f"must say {between:g} or less, when the mask changes, got {change:g}"
                 raise Broken(f"next_change, time {time:g}: {text}")
 
 
 def everybody_comes(subject: Subject) -> None:
     """Every client is there at some time."""
-    seen, time = np.zeros(CLIENTS, dtype=bool), 0.0
+    seen, time = np.zeros(subject.clients, dtype=bool), 0.0
     for _ in range(2000):
-        seen |= subject.made.mask(0, CLIENTS, time)
+        seen |= subject.made.mask(0, subject.clients, time)
         time = subject.made.next_change(time)
         if seen.all() or time == math.inf:
             break

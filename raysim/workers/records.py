@@ -90,7 +90,7 @@ def not_finite(record: Record) -> str | None:
     """Returns the name of the first entry that holds a number that is not finite; None if there is none."""
     for name, entry in record.items():
         # The sum is the fastest check. It may also overflow, so a sum that is not finite proves nothing yet.
-        suspect = entry.is_floating_point() and not math.isfinite(entry.sum())
+        suspect = entry.is_floating_point() and not math.isfinite(entry.detach().sum())
         if suspect and not bool(entry.isfinite().all()):
             return name
     return None

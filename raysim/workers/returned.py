@@ -6,9 +6,11 @@ of them raise ContractError, whose text begins with the class and the method.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from contextvars import ContextVar
+from typing import Any, NamedTuple, Self, TypeVar
 
-from torch import Tensor, float32
+from pydantic import ValidationError
+from torch import Tensor, equal, float32
 
 from raysim.algorithms import Central, Peer
 from raysim.local.model import Model
@@ -17,9 +19,25 @@ from raysim.parts.errors import BadValue
 from raysim.parts.rng import seed_globals
 from raysim.terms import Record, ServerStep
 
+_THOROUGH = ContextVar("_THOROUGH", default=False)  # whether values are compared, too
+E = TypeVar("E", bound=BaseException)
+
 
 class ContractError(BadValue):
     """A method of an algorithm broke a rule: it changed what it was given, or returned something wrong."""
+
+
+@contextmanager
+def thorough() -> Iterator[None]:
+    """Within the block, the values of what methods are given are compared, too, which takes longer than a run should.
+
+    Changes through `.data` or `.numpy()` are hidden from torch, which counts all others.
+    """
+    before = _THOROUGH.set(True)
+    try:
+        yield
+    finally:
+        _THOROUGH.reset(before)
 
 
 @contextmanager
@@ -32,25 +50,54 @@ def calling(
     as they were. who: what is added to any error, such as "client 3, its dispatch 0, model version 2".
     """
     where = f"{type(algorithm).__name__}.{method}"
-    before = {name: {key: (entry, entry._version) for key, entry in record.items()} for name, record in given.items()}
+    before = {name: {key: _Seen.of(entry) for key, entry in record.items()} for name, record in given.items()}
     seed_globals(seed, method, *ids)
     try:
         yield where
         for name, record in given.items():
             _require_unchanged(where, name, record, before[name])
+    except ValidationError as error:
+        if (first := error.errors()[0])["type"] != "frozen_instance":
+            raise
+        must = f"must set no attribute of the algorithm, but sets {first['loc'][0]!r}; keep it in a state"
+        told = _noted(ContractError(f"{where}: {must}"), who)
+        raise told.with_traceback(error.__traceback__) from None
     except BaseException as error:
-        if who:
-            error.add_note(who)
+        _noted(error, who)
         raise
 
 
-def _require_unchanged(where: str, name: str, record: Record, before: Mapping[str, tuple[Tensor, int]]) -> None:
-    """Raises ContractError if a record that a method was given has changed. before: its tensors and their versions."""
+class _Seen(NamedTuple):
+    """A tensor before a method was given it."""
+
+    entry: Tensor
+    version: int  # torch's count of the changes in place
+    values: Tensor | None  # a copy, if the values are compared, too
+
+    @classmethod
+    def of(cls, entry: Tensor) -> Self:
+        return cls(entry, entry._version, entry.detach().clone() if _THOROUGH.get() else None)
+
+    @property
+    def changed(self) -> bool:
+        if self.entry._version != self.version:
+            return True
+        return self.values is not None and not equal(self.entry.nan_to_num(), self.values.nan_to_num())
+
+
+def _noted(error: E, who: str) -> E:
+    if who:
+        error.add_note(who)
+    return error
+
+
+def _require_unchanged(where: str, name: str, record: Record, before: Mapping[str, _Seen]) -> None:
+    """Raises ContractError if a record that a method was given has changed. before: its tensors as they were."""
     for key in {**before, **record}:
-        entry, version = before.get(key, (None, 0))
-        if record.get(key) is not entry:
+        seen = before.get(key)
+        if seen is None or record.get(key) is not seen.entry:
             hint = "leave the dict as it is, and make a new one"
-        elif entry is not None and entry._version != version:
+        elif seen.changed:
             hint = "copy it first, with clone()"
         else:
             continue
@@ -93,7 +140,9 @@ def alike(where: str, value: Record, model: Mapping[str, Tensor], what: str, mak
         kept = model[key]
         if entry.dtype != kept.dtype or (entry.shape != kept.shape and not (fills and kept.numel() == 0)):
             must = f"{key!r} of {what} must stay {_kind(kept)}, as `{maker}` made it"
-            raise ContractError(f"{where}: {must}, got {_kind(entry)}")
+            stacked = kept.numel() and entry.shape[1:] == kept.shape
+            hint = "; if `weigh` returns None, updates come as a stack: sum over its first axis" if stacked else ""
+            raise ContractError(f"{where}: {must}, got {_kind(entry)}{hint}")
 
 
 def same_updates(where: str, updates: Sequence[Record], summed: bool) -> None:

@@ -49,6 +49,42 @@ class Overwrites(Right):
         return super().update(task, message, state)
 
 
+class OverwritesUnseen(Right):
+    """Changes values in a way that torch does not count."""
+
+    def step(self, state: Any, arrivals: Any, updates: Any, task: Any) -> Any:
+        w = state["w"].numpy()
+        w += updates["delta"].numpy()
+        return {"w": state["w"]}
+
+
+class SetsAttribute(Right):
+    def step(self, state: Any, arrivals: Any, updates: Any, task: Any) -> Any:
+        self.last = updates["delta"]
+        return super().step(state, arrivals, updates, task)
+
+
+class SumsNothing(Right):
+    """Takes a stack of updates for their sum."""
+
+    def weigh(self, arrivals: Any, population: Any) -> Any:
+        return None
+
+
+class StepsFar(Right):
+    """Breaks no law: its steps have a length of their own, which is more than the way to the optimum."""
+
+    def step(self, state: Any, arrivals: Any, updates: Any, task: Any) -> Any:
+        return {"w": state["w"] + 10 * updates["delta"].sign()}
+
+
+class Magnifies(Right):
+    """Breaks no law: it goes with small local steps."""
+
+    def step(self, state: Any, arrivals: Any, updates: Any, task: Any) -> Any:
+        return {"w": state["w"] + 30 * updates["delta"]}
+
+
 class Draws(Right):
     """Draws without a key."""
 
@@ -284,6 +320,17 @@ class RightPartition(Partitioner):
         return np.array_split(generator.permutation(len(split)), clients)
 
 
+class SomeToEach(RightPartition):
+    """Breaks no law: it says how many samples each of five clients gets."""
+
+    sizes: tuple[int, ...] = (5, 10, 20, 5, 10)
+
+    def split(self, split: Split, clients: int, generator: Any) -> Any:
+        if clients != len(self.sizes):
+            raise ValueError(f"sizes: must have {clients} entries, got {len(self.sizes)}")
+        return np.split(generator.permutation(len(split))[: sum(self.sizes)], np.cumsum(self.sizes)[:-1])
+
+
 class GivesTwice(RightPartition):
     def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
         first, *others = super().split(split, clients, generator)
@@ -386,6 +433,20 @@ class RightModel(ModelPart):
 
     def predict(self, net: Any, x: Any) -> Any:
         return net.x(x)
+
+
+class BeginsWithOnes(RightModel):
+    """Breaks no law: at first its outputs are all 1, and the layer before them stays as it is."""
+
+    def prepare(self, net: Any) -> None:
+        import torch
+
+        net.before = torch.nn.Linear(64, 64).requires_grad_(False)
+        torch.nn.init.zeros_(net.x.weight)
+        torch.nn.init.ones_(net.x.bias)
+
+    def predict(self, net: Any, x: Any) -> Any:
+        return net.x(net.before(x))
 
 
 class OtherValues(RightModel):
@@ -588,6 +649,21 @@ class MovesACopy(Optimizer):
 
     def move(self, w: Any, gradient: Any, state: Any, lr: float, taken: int) -> None:
         w = w - lr * gradient
+
+
+class Gathers(Optimizer):
+    """Breaks no law: it moves with every fourth gradient."""
+
+    name: str = "gathers"
+
+    def init(self, w: Any) -> Any:
+        return {"sum": w * 0}
+
+    def move(self, w: Any, gradient: Any, state: Any, lr: float, taken: int) -> None:
+        state["sum"] += gradient
+        if taken % 4 == 3:
+            w.sub_(lr * state["sum"])
+            state["sum"].zero_()
 
 
 class GrowsItsState(Optimizer):
