@@ -212,7 +212,7 @@ def _collect(items: Iterable[Any], found: dict[Value[Any], None]) -> None:
     for item in items:
         if isinstance(item, Value):
             found[item] = None
-        elif isinstance(item, tuple | list):
+        elif isinstance(item, (tuple, list)):  # a tuple of types, for a union would be made anew each time
             _collect(item, found)
         elif isinstance(item, dict):
             _collect(item.values(), found)

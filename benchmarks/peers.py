@@ -2,9 +2,9 @@
 
     python benchmarks/peers.py --root ROOT --repeat 3 --gossipy GOSSIPY/bin/python
 
-ROOT holds FashionMNIST/raw/*.gz; GOSSIPY is the environment of gossipy-dfl. raysim runs in
-one process, and on one and two actors. Engines run in turn, each in a process of its own that does all cases. Printed
-last are the medians over repetitions of the times, and of the ratios to the plain loop of the same repetition.
+ROOT holds FashionMNIST/raw/*.gz; GOSSIPY is the environment of gossipy-dfl. raysim runs in one process, in two worker
+processes without Ray, and on one and two actors. Engines run in turn, each in a process of its own that does all cases.
+Printed last are the medians over repetitions of the times, and of the ratios to the plain loop of the same repetition.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from jobs import JOBS, SEED, load, network, normalize
 
 SCENARIO = Path(__file__).with_name("peers.yaml")
 GOSSIPY = Path(__file__).with_name("gossipy_job.py")
-ACTORS = {"inline": 1, "1 actor": 1, "2 actors": 2}
+WORKERS = {"inline": 1, "local 2": 2, "1 actor": 1, "2 actors": 2}
 BATCH, LR = 32, 0.1  # as in the scenario
 
 
@@ -108,8 +108,9 @@ def simulated(case: Case, root: Path, engine: str, overrides: list[str]) -> floa
     """Runs a case in raysim, and returns seconds per round. The last round is evaluated, so it does not count."""
     import raysim
 
-    overrides = [f"data.root={root}", *case.overrides(ACTORS[engine]), *overrides]
-    result = raysim.run(raysim.load_scenario(SCENARIO, overrides), inline=engine == "inline")
+    overrides = [f"data.root={root}", *case.overrides(WORKERS[engine]), *overrides]
+    scenario = raysim.load_scenario(SCENARIO, overrides)
+    result = raysim.run(scenario, inline=engine == "inline", local=2 if engine == "local 2" else None)
     ends = result.pandas("steps").elapsed_s.to_numpy()[case.warm - 1 : -1]
     return float(ends[-1] - ends[0]) / (len(ends) - 1)
 
@@ -131,7 +132,7 @@ def measure(given: argparse.Namespace, engine: str) -> dict[str, float]:
 
 def compare(given: argparse.Namespace) -> None:
     """Measures all engines in turn, and prints each reading, then the medians."""
-    engines = ["raw", *ACTORS, *(["gossipy"] if given.gossipy else [])]
+    engines = ["raw", *WORKERS, *(["gossipy"] if given.gossipy else [])]
     readings: list[dict[str, dict[str, float]]] = []
     for _ in range(given.repeat):
         readings.append({})
@@ -154,7 +155,7 @@ def main() -> None:
     arguments.add_argument("--gossipy", help="Python of an environment with gossipy-dfl; default: it is left out")
     arguments.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
     arguments.add_argument("--set", action="append", default=[], metavar="KEY.PATH=VALUE", dest="overrides")
-    arguments.add_argument("--engine", choices=["raw", *ACTORS], help="this one only, in this process")
+    arguments.add_argument("--engine", choices=["raw", *WORKERS], help="this one only, in this process")
     given = arguments.parse_args()
     if given.gossipy and shutil.which(given.gossipy) is None:
         arguments.error(f"--gossipy: must be a Python that can be run, got {given.gossipy!r}")

@@ -36,7 +36,7 @@ class Schedulable(Part):
 
         Schedules over the steps of a training are left as they are.
         """
-        changed = {key: new for key, old in self if (new := _at(old, moment)) is not old}
+        changed = {key: new for key, old in vars(self).items() if (new := _at(old, moment)) is not old}
         return self.model_copy(update=changed) if changed else self
 
     @property

@@ -115,7 +115,8 @@ class Workbench:
         it trains; by default as the scenario says."""
         samples = self._training_samples(client)
         key = (self.scenario.seed, client, number)
-        local = local or self.groups.local(client).at(self.moment)
+        settings = self.groups.local(client)
+        local = local or (self.local if settings is self.scenario.local else settings.at(self.moment))
         task = Task(self.net, received, samples, local, self.population, key, lambda: self.public)
         task.logged, task.moment = self.logged, self.moment
         task.group = None if (group := self.groups.of(client)) is None else group.name
