@@ -15,7 +15,7 @@ from raysim.local.batch_norm import spare_single_values
 from raysim.local.chain import Chain
 from raysim.local.model import Model
 from raysim.local.outputs import by_target, predicted
-from raysim.local.unkept import Unkept
+from raysim.local.unkept import Unkept, has_own_mode
 from raysim.models.equilibrium import Equilibrium, Solves
 from raysim.models.layers import BoundedLinear
 from raysim.models.layout import Layout, view_of
@@ -126,6 +126,7 @@ class Net:
         self.w = self.layout.flatten(self.module)
         self.layout.bind(self.module, self.w)
         self._unkept = Unkept(self.module, self.layout)
+        self._has_own_modes = any(map(has_own_mode, self.module.modules()))
         self._pairs = pairs_of(self.module, self.layout)
         self.loss = LOSSES[loss] if isinstance(loss, str) else loss
         self.device = device
@@ -177,10 +178,12 @@ class Net:
             )
         if model.w.shape != self.w.shape:
             raise BadValue(f"a model must have {len(self.w)} parameters, got {tuple(model.w.shape)}")
+        if self._has_own_modes:
+            self.mode(training=True)  # what evaluation made of the old values, such as merged layers, must go first
+        self._unkept.restore()
         self.w.copy_(model.w)
         if self.layout.buffers:
             self.layout.load_buffers(self.module, model.buffers)
-        self._unkept.restore()
 
     def mode(self, training: bool) -> None:
         """Puts the module in training or eval mode, in which it may keep parts of it otherwise. Frozen norms stay in
@@ -188,7 +191,10 @@ class Net:
 
         It is always told, whatever its mode seems to be, so that no training depends on what this process did before.
         """
-        self.module.train(training)
+        if training:
+            self.module.train()
+        else:
+            self.module.eval()  # which a module may have of its own, and need not be train(False)
         for norm in self._in_eval_mode:
             norm.eval()
 

@@ -1,12 +1,16 @@
 """What a module keeps from one forward pass to the next that is not among a model's values: buffers that are integers,
-booleans or not persistent, and attributes of a user's own classes, such as a count of steps, a cache or a generator.
+booleans or not persistent, and attributes, such as a count of steps, a cache or a generator, also within containers and
+objects of a user's own classes.
 
 One process trains many clients with one module. If such a value kept what one client made of it for the next, results
 would depend on the order of clients on a worker, and so on the number of workers.
 """
 
 import random
-from collections.abc import Callable
+from argparse import Namespace
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,57 +18,94 @@ import torch
 from torch import Tensor, nn
 
 from raysim.models.layout import Layout
+from raysim.models.memory import is_expanded
 
 _OF_TORCH = vars(nn.Module()).keys()  # parameters, buffers, sub-modules, hooks and the mode, which have keepers already
 
 
 class Unkept:
-    """The module's buffers that have no place in the layout, and its classes' own attributes, with first values."""
+    """What a module holds besides the values of a model, with first values."""
 
     def __init__(self, module: nn.Module, layout: Layout) -> None:
-        held = {entry.name for entry in layout.buffers}
-        owners = dict(module.named_modules())
-        self._places: list[tuple[dict[str, Any], str]] = []
-        self._buffers: list[Tensor] = []
-        for path, buffer in module.named_buffers():
-            if path not in held:
-                owner, _, name = path.rpartition(".")
-                self._places.append((owners[owner]._buffers, name))
-                self._buffers.append(buffer)
-        self._attributes = [(owner.__dict__, _own(owner)) for owner in owners.values() if _is_a_users(owner)]
-        for attributes, own in self._attributes:
-            tensors = {name: value for name, value in own.items() if type(value) is Tensor and value.is_leaf}
-            self._places += [(attributes, name) for name in tensors]
-            self._buffers += tensors.values()
-        self._first = [buffer.detach().clone() for buffer in self._buffers]
-        self._versions = [buffer._version for buffer in self._buffers]
-        values = [value for _, own in self._attributes for value in own.values() if type(value) in _CHANGEABLE]
-        self._contents = [(value, _CHANGEABLE[type(value)][0](value)) for value in values]
+        modules = list(module.modules())
+        packages = {package for one in modules for package in _packages(type(one))} - {"torch", "builtins", "raysim"}
+        attributes = [vars(one) for one in modules if "raysim" not in _packages(type(one))]  # ours are told to forget
+        own = [{name: value for name, value in held.items() if name not in _OF_TORCH} for held in attributes]
+        self._dicts = [(held, len(held), first) for held, first in zip(attributes, own, strict=True)]
+        self._dicts += [(one._buffers, len(one._buffers), dict(one._buffers)) for one in modules]
+        tensors = _other_tensors(module, {entry.name for entry in layout.buffers})
+        self._contents = []
+        for value in _reached([value for first in own for value in first.values()], packages):
+            if type(value) is Tensor and value.is_leaf and not is_expanded(value):
+                tensors.append(value)
+            elif keeper := _keeper(value, packages):
+                read, set_to = keeper
+                self._contents.append((value, set_to, read(value)))
+        self._tensors = [(tensor, tensor.detach().clone()) for tensor in tensors]
 
     @torch.no_grad()
     def restore(self) -> None:
-        """Restores the first values of those that were changed or replaced."""
-        for number, (buffer, (buffers, name)) in enumerate(zip(self._buffers, self._places, strict=True)):
-            buffers[name] = buffer
-            if buffer._version != self._versions[number]:  # torch counts changes in place
-                buffer.copy_(self._first[number])
-                self._versions[number] = buffer._version
-        for attributes, own in self._attributes:
-            for name in [name for name in attributes if name not in own and name not in _OF_TORCH]:
-                del attributes[name]
-            attributes.update(own)
-        for value, content in self._contents:
-            _CHANGEABLE[type(value)][1](value, content)
+        """Restores the first values."""
+        for held, size, first in self._dicts:
+            held.update(first)
+            if len(held) > size:
+                for name in [name for name in held if name not in first and name not in _OF_TORCH]:
+                    del held[name]
+        for value, set_to, content in self._contents:
+            set_to(value, content)
+        for tensor, values in self._tensors:
+            if tensor.shape == values.shape:
+                tensor.copy_(values)
+            else:
+                tensor.data = values.clone()
 
 
-def _is_a_users(module: nn.Module) -> bool:
-    """Whether a module is of a class from outside of torch and raysim, whose own classes keep nothing or are told."""
-    packages = {one.__module__.partition(".")[0] for one in type(module).__mro__}
-    return "raysim" not in packages and not packages <= {"torch", "builtins"}
+def has_own_mode(module: nn.Module) -> bool:
+    """Whether a module's class has a method `train` or `eval` of its own."""
+    return type(module).train is not nn.Module.train or type(module).eval is not nn.Module.eval
 
 
-def _own(module: nn.Module) -> dict[str, Any]:
-    return {name: value for name, value in vars(module).items() if name not in _OF_TORCH}
+def _other_tensors(module: nn.Module, averaged: set[str]) -> list[Tensor]:
+    """Returns the buffers that are not averaged; and frozen parameters of layers with modes of their own, for layers
+    that merge adapters into them for evaluation take them out again with other last bits."""
+    buffers = [buffer for name, buffer in module.named_buffers() if name not in averaged]
+    own = [layer for layer in module.modules() if has_own_mode(layer)]
+    return buffers + [p for layer in own for p in layer.parameters(recurse=False) if not p.requires_grad]
+
+
+def _packages(kind: type) -> set[str]:
+    return {one.__module__.partition(".")[0] for one in kind.__mro__}
+
+
+def _reached(values: Iterable[Any], packages: set[str]) -> Iterator[Any]:
+    """Yields each value once, with those that containers and objects of these packages hold."""
+    seen, left = set(), list(values)
+    while left:
+        value = left.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        yield value
+        if isinstance(value, dict):
+            left += value.values()
+        elif isinstance(value, list | tuple | deque):
+            left += value
+        elif _is_own(value, packages):
+            left += vars(value).values()
+
+
+def _is_own(value: Any, packages: set[str]) -> bool:
+    """Whether a value is an object of a user's own class, or one of Python's for any attributes."""
+    kind = type(value)
+    plain = kind in (SimpleNamespace, Namespace) or bool(_packages(kind) & packages)
+    return plain and hasattr(value, "__dict__") and not isinstance(value, type | nn.Module | Tensor)
+
+
+def _keeper(value: Any, packages: set[str]) -> tuple[Callable[[Any], Any], Callable[[Any, Any], Any]] | None:
+    """Returns how to read what a value holds that can change in place, and how to make it hold that again."""
+    if type(value) in _CHANGEABLE and not (isinstance(value, np.ndarray) and not value.flags.writeable):
+        return _CHANGEABLE[type(value)]
+    return _ATTRIBUTES if _is_own(value, packages) else None
 
 
 def _refill(value: Any, content: Any) -> None:
@@ -72,11 +113,16 @@ def _refill(value: Any, content: Any) -> None:
     value.update(content)
 
 
-# What can change in place: how to read what it holds, and how to make it hold that again.
+def _set_all(value: Any, content: Any) -> None:
+    value.clear()
+    value.extend(content)
+
+
+_ATTRIBUTES = (lambda value: dict(vars(value)), lambda value, content: _refill(vars(value), content))
 _CHANGEABLE: dict[type, tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = {
-    dict: (dict, _refill),
+    **dict.fromkeys((dict, OrderedDict, defaultdict, Counter), (dict, _refill)),
     set: (set, _refill),
-    list: (list, lambda value, content: value.__setitem__(slice(None), content)),
+    **dict.fromkeys((list, deque), (list, _set_all)),
     np.ndarray: (np.copy, np.copyto),
     torch.Generator: (torch.Generator.get_state, lambda value, content: value.set_state(content)),
     np.random.Generator: (

@@ -9,6 +9,7 @@ from torch.nn.parameter import is_lazy
 
 from raysim.data.named import Shape
 from raysim.models.layers import ByName
+from raysim.models.memory import require_own_memory, separate_expanded
 from raysim.models.names import is_under, nearest_parameter
 from raysim.models.norms import required_norms
 from raysim.models.part import ModelPart
@@ -25,7 +26,7 @@ def initialise(part: ModelPart, shape: Shape, num_classes: int, seed: int) -> nn
     shape: the shape of one input, as in `ModelPart.build`. The same seed gives the same bits in every process: the
     global generators of torch, numpy and Python are seeded, and left as they were. Raises ValueError as
     `ModelPart.build` and `Lora.adapt` do, and if that does not return a module, or one without parameters to train, or
-    with lazy or complex ones, or without those that are to be frozen.
+    with lazy or complex ones, with ones that share memory, or without those that are to be frozen.
     """
     if isinstance(shape, dict) and "named" not in part.takes:
         text = f"{part.name} takes one array of inputs, and the data hold {', '.join(shape)}; take a module of your own"
@@ -40,11 +41,14 @@ def initialise(part: ModelPart, shape: Shape, num_classes: int, seed: int) -> nn
             part.lora.adapt(module, part.embeds_at)
     if not isinstance(module, nn.Module):
         raise BadValue(f"must return a torch.nn.Module, got {type(module).__name__}", "build")
+    module.train()  # in which a module may freeze parts of itself
     if part.norm == "frozen":
         for layer in required_norms(module, part.norm).values():
             layer.requires_grad_(False)
     _freeze(module, part.frozen)
     _require_parameters(module)
+    require_own_memory(module)
+    separate_expanded(module)
     module = settled(module)
     if isinstance(shape, dict):
         module.register_forward_pre_hook(ByName(), prepend=True, with_kwargs=True)

@@ -31,12 +31,16 @@ class GivenModule:
         """
         import torch
 
+        from raysim.models.memory import require_own_memory
+
         require_plain(module)
+        require_own_memory(module)  # a copy would share none
         hashed = hashlib.blake2b(repr(module).encode(), digest_size=16)
         for name, value in module.state_dict().items():
             hashed.update(name.encode())
             if isinstance(value, torch.Tensor) and not torch.nn.parameter.is_lazy(value):
-                hashed.update(value.detach().cpu().reshape(-1).view(torch.uint8).numpy().tobytes())
+                dense = value.detach().cpu().to_dense()  # if it is sparse
+                hashed.update(dense.reshape(-1).view(torch.uint8).numpy().tobytes())
         return cls(hashed.hexdigest(), copied(module))
 
     @classmethod

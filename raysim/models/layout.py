@@ -45,8 +45,8 @@ class Layout:
     personal part starts, or size if there is none. entries: the parameters in the order of w; one with several
     names (tied weights) has the first. buffers: the persistent floating-point buffers, such as BatchNorm's running mean
     and variance. buffers_cut: where those that stay with a client start in their vector. Integer buffers, such as
-    num_batches_tracked, have no place, and start anew in each training, as do those that are not finite at first, such
-    as attention masks: they are constants, and no mean of them exists.
+    num_batches_tracked, have no place, and start anew in each training, as do sparse ones, and those that are not
+    finite at first, such as attention masks: they are constants, and no mean of them exists.
 
     personal: chooses parameters by their names, as `is_under` says.
     channels_last: whether convolutions' weights are stored channels-last, as above, or like all others.
@@ -132,7 +132,8 @@ class Layout:
 
 
 def _is_averaged(buffer: Tensor) -> bool:
-    return buffer.is_floating_point() and bool(buffer.isfinite().all())
+    dense = buffer.layout == torch.strided
+    return dense and buffer.is_floating_point() and bool(buffer.isfinite().all())
 
 
 def _place(

@@ -15,6 +15,7 @@ from safetensors.numpy import load_file
 
 from raysim.models.part import ModelPart
 from raysim.parts.plain import as_tuples
+from raysim.parts.standard_state import standard_state
 from raysim.runs.folder import digest_of
 from raysim.runs.origin import own_code
 from raysim.scenario.load import parse_model
@@ -106,18 +107,15 @@ class Result:
 
         peer, best: see `module`.
         """
-        import torch
-
-        named = self.module(peer, best=best).state_dict()
-        standard = torch.contiguous_format
-        return {n: t.clone(memory_format=standard) if isinstance(t, torch.Tensor) else t for n, t in named.items()}
+        named = self._filled(self._of_peer(peer, best=best)).state_dict()
+        return {name: _in_standard_layout(value) for name, value in named.items()}
 
     def module(self, peer: int | None = None, *, best: bool = False) -> nn.Module:
         """Returns the last global model, or in a run of peers the model of one peer, in eval mode.
 
         peer: the peer's number, by default 0. best: see `vectors`. Raises ValueError if there is no such peer.
         """
-        return self._bound(self._of_peer(peer, best=best))
+        return _evaluating(self._filled(self._of_peer(peer, best=best)))
 
     def client_module(self, client: int) -> nn.Module:
         """Returns a client's own last model in eval mode, if the scenario had `run.save_clients`.
@@ -129,7 +127,7 @@ class Result:
         if client not in clients:
             raise ValueError(f"client: must be one with a saved model, got {client}; they are {cut(str(clients), 200)}")
         row = clients.index(client)
-        return self._bound({key: rows[row] for key, rows in saved.items()})
+        return _evaluating(self._filled({key: rows[row] for key, rows in saved.items()}))
 
     def _final(self, name: str) -> dict[str, Any]:
         """Returns the arrays in a file that a run leaves at its end. Raises FileNotFoundError before the end.
@@ -166,23 +164,36 @@ class Result:
             raise ValueError(f"peer: must be from 0 to {peers - 1}, got {peer}; take one of the run's peers")
         return {key: rows[row] for key, rows in vectors.items()}
 
-    def _bound(self, saved: dict[str, Any]) -> nn.Module:
-        """Returns the scenario's module in eval mode, filled with flat vectors."""
+    def _filled(self, saved: dict[str, Any]) -> nn.Module:
+        """Returns the scenario's module in training mode, filled with flat vectors."""
         import torch
 
         from raysim.models.build import initialise
         from raysim.models.layout import Layout
 
-        with own_code(self.folder, self.info):
+        with own_code(self.folder, self.info), standard_state(torch=True):
             model = self._model or parse_model(self.info["scenario"]["model"], str(self.folder / "run.json"))
             shape = as_tuples(self.info["input_shape"])
             module = initialise(model, shape, self.info["classes"], self.info["seed"])
-        vectors = {key: torch.tensor(value) for key, value in saved.items()}
-        layout = Layout(module, model.personal, channels_last=model.channels_last, norm=model.norm)
-        layout.bind(module, vectors["w"])
-        layout.load_buffers(module, vectors["buffers"])
-        module.eval()  # which a module's own train() may not return
+            w, buffers = torch.tensor(saved["w"]), torch.tensor(saved["buffers"])
+            layout = Layout(module, model.personal, channels_last=model.channels_last, norm=model.norm)
+            for view, parameter in zip(layout.views(w), layout.select(module), strict=True):
+                parameter.data = view.clone()  # in memory of its own, as files of tensors need it
+            layout.load_buffers(module, buffers)
         return module
+
+
+def _in_standard_layout(value: Any) -> Any:
+    """Returns a copy of a dense tensor in memory of its own, and other values as they are."""
+    import torch
+
+    dense = isinstance(value, torch.Tensor) and value.layout == torch.strided
+    return value.clone(memory_format=torch.contiguous_format) if dense else value
+
+
+def _evaluating(module: nn.Module) -> nn.Module:
+    module.eval()  # which may return nothing, where it is the module's own
+    return module
 
 
 class Interrupted(KeyboardInterrupt):

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from raysim.data.named import by_name, shape_of, told
 from raysim.parts.errors import BadValue
+from raysim.parts.rng import seed_globals
 
 if TYPE_CHECKING:
     from raysim.workers.workbench import Workbench
@@ -28,18 +29,14 @@ def try_model(bench: Workbench) -> float:
     federation, net = bench.federation, bench.net
     _require_embedded(bench)
     x, y = bench.loader(federation.train, np.arange(min(_SAMPLES, len(federation.train))))
-    wanted = (x, y, federation.num_classes, federation.loss, bench.scenario.model.wider)
     first = _Made.by(net.module)
     with torch.random.fork_rng(devices=[]):
         try:
-            with net.evaluating(bench.start) as module:
-                outputs = module(x)
-            _require_outputs(outputs, *wanted)
-            with net.training(bench.start, len(y)):
-                _require_outputs(net.module(x), *wanted, when=" in training mode")
-                loss, _ = net.gradients(x, y, net.parameters)
-                found = float(loss)
+            outputs, *trained = _passes(bench, x, y)
             first.require_same(_Made.by(net.module))
+            net.load(bench.start)
+            first.require_frozen(_Made.by(net.module))
+            _require_alike([outputs, *trained], _passes(bench, x, y))
         except BaseException as error:
             for note in (_given(error, x, y), *federation.notes):  # a guess at what the data mean may be why
                 error.add_note(note)
@@ -53,12 +50,38 @@ def try_model(bench: Workbench) -> float:
         )
     net.load(bench.start)
     net.take_solves()
-    return found
+    return float(trained[-1])
+
+
+def _passes(bench: Workbench, x: Tensor, y: Tensor) -> list[Tensor]:
+    """Lets the model predict, predict in training mode, and train. Returns both outputs, and the loss."""
+    federation, net = bench.federation, bench.net
+    wanted = (x, y, federation.num_classes, federation.loss, bench.scenario.model.wider)
+    seed_globals(bench.scenario.seed, "try the model")
+    with net.evaluating(bench.start) as module:
+        outputs = module(x)
+    _require_outputs(outputs, *wanted)
+    with net.training(bench.start, len(y)):
+        trained = net.module(x)
+        _require_outputs(trained, *wanted, when=" in training mode")
+        loss, _ = net.gradients(x, y, net.parameters)
+    return [outputs, trained.detach(), loss]
+
+
+def _require_alike(first: list[Tensor], again: list[Tensor]) -> None:
+    """Raises ValueError if a model that was given its first values again does not give what it gave before."""
+    for before, now in zip(first, again, strict=True):
+        if not torch.allclose(before, now, rtol=1e-3, atol=1e-5, equal_nan=True):
+            apart = float((before - now).abs().max())
+            text = f"must give the same for the same values, inputs and seed, got outputs that are {apart:.3g} apart"
+            cure = "keep what changes in its buffers or attributes, which start anew with each client"
+            raise BadValue(f"{text}; {cure}, and not in globals, classes or iterators")
 
 
 def _require_embedded(bench: Workbench) -> None:
     """Raises ValueError unless a model of transformers has a row of its embedding for each token of the data."""
-    table = getattr(bench.net.module, "get_input_embeddings", lambda: None)()
+    of_class = getattr(type(bench.net.module), "get_input_embeddings", None)  # a module may have any attribute
+    table = of_class(bench.net.module) if of_class else None
     rows = getattr(table, "num_embeddings", 0)
     for split in (bench.federation.train, bench.federation.test) if rows else ():
         inputs = by_name(split.x)
@@ -77,25 +100,44 @@ def _are_probabilities(outputs: Tensor) -> bool:
 class _Made(NamedTuple):
     """What a module must not change in a forward pass, for it would be lost."""
 
-    parameters: tuple[str, ...]
-    constants: dict[str, Tensor]  # buffers that are not finite
+    parameters: dict[str, float]  # by name, the sum of one that is frozen, and else 0
+    shapes: dict[str, tuple[int, ...]]  # of dense buffers of floats that a state dict holds
+    constants: dict[str, Tensor]  # those that are not finite
 
     @classmethod
     def by(cls, module: nn.Module) -> _Made:
-        floats = {name: buffer for name, buffer in module.named_buffers() if buffer.is_floating_point()}
+        sums = {name: 0.0 if p.requires_grad else _sum(p) for name, p in module.named_parameters()}
+        kept = module.state_dict().keys()
+        floats = {n: b for n, b in module.named_buffers() if b.is_floating_point() and b.layout == torch.strided}
         constants = {name: buffer.clone() for name, buffer in floats.items() if not buffer.isfinite().all()}
-        return cls(tuple(name for name, _ in module.named_parameters()), constants)
+        return cls(sums, {name: tuple(buffer.shape) for name, buffer in floats.items() if name in kept}, constants)
 
     def require_same(self, after: _Made) -> None:
-        """Raises ValueError if a forward pass made parameters, or changed constants."""
+        """Raises ValueError if a forward pass made parameters or buffers, or changed what is not averaged."""
         if made := sorted({*after.parameters} - {*self.parameters}):
             cure = "make its layer in __init__, or call the module once on zeros of shape (1, *input_shape) there"
             raise BadValue(f"must have all parameters before its first call, in which it makes {made[0]!r}; {cure}")
+        for name, shape in after.shapes.items():
+            if (first := self.shapes.get(name)) != shape:
+                had = "none" if first is None else f"one of shape {first}"
+                text = f"must have its buffers before its first call, had {had} of the name {name!r}, and got {shape}"
+                cure = "register it in __init__ in its last shape, for it is averaged over clients, or with persistent="
+                raise BadValue(f"{text}; {cure}False, so that it starts anew in each training")
         for name, value in self.constants.items():
             now = after.constants.get(name)
             if now is None or now.shape != value.shape or not bool(((now == value) | (now != now)).all()):
                 text = "is taken for a constant, as it is not finite at first, but training changes it"
                 raise BadValue(f"buffer {name!r} {text}; give it finite values to start from")
+
+    def require_frozen(self, after: _Made) -> None:
+        """Raises ValueError if a frozen parameter is not what it was, once the module has its first values again."""
+        if changed := [name for name, value in self.parameters.items() if after.parameters[name] != value]:
+            text = f"must leave its frozen parameters as they are, but its forward pass changes {changed[0]!r}"
+            raise BadValue(f"{text}; make a buffer of it, with register_buffer, which is averaged over clients")
+
+
+def _sum(frozen: Tensor) -> float:
+    return float(frozen.detach().sum(dtype=torch.float64)) if frozen.is_floating_point() else 0.0
 
 
 def _require_outputs(

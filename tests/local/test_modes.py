@@ -21,6 +21,8 @@ from raysim.local.net import Net
 from raysim.local.samples import Samples
 from raysim.local.task import Task
 from raysim.local.train import batches
+from raysim.models import Module
+from raysim.models.build import initialise
 from raysim.parts.rng import generator
 
 CLIENTS = 3
@@ -106,6 +108,67 @@ def test_neither_does_how_many_processes_there_are(tmp_path: Any, seed: int) -> 
     assert digests == digests[:1] * 3
 
 
+class Moded(nn.Module):
+    """Has a mode of its own, of some kind."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.how, self.merged = how, False
+        self.first, self.norm, self.head = nn.Linear(16, 8), nn.BatchNorm1d(8), nn.Linear(8, 10)
+        if how == "merges":
+            self.weight = nn.Parameter(torch.ones(8, 16) / 9, requires_grad=False)
+            self.delta = nn.Parameter(torch.ones(8, 16) / 7)
+
+    def train(self, mode: bool = True) -> Any:
+        super().train(mode)
+        if self.how == "freezes":
+            self.first.requires_grad_(False)
+        if self.how == "merges" and self.merged == mode:
+            self.weight.data += -self.delta.data if mode else self.delta.data
+            self.merged = not mode
+
+    def eval(self) -> Any:
+        super().eval()
+        if self.how == "own eval":
+            self.norm.training = True
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x.flatten(1)
+        whole = self.first(x)
+        if self.how == "merges":
+            whole = whole + nn.functional.linear(x, self.weight if self.merged else self.weight + self.delta)
+        return self.head(torch.relu(self.norm(whole)))
+
+
+@pytest.mark.parametrize("how", ["freezes", "merges", "own eval"])
+def test_modes_of_its_own_are_asked_for_as_a_plain_loop_does(how: str) -> None:
+    """A module may freeze layers in `train`, merge them for evaluation, and override `eval` alone."""
+    local = Local(lr=0.05, epochs=2, batch_size=None)
+
+    def made() -> Moded:
+        torch.manual_seed(0)
+        return Moded(how)
+
+    module = made()
+    module.train()
+    optimizer = torch.optim.SGD([p for p in module.parameters() if p.requires_grad], lr=local.lr)
+    x, y = samples(0).all
+    for _ in range(2):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(module(x), y).backward()
+        optimizer.step()
+    net = Net(initialise(Module.of(made()), (1, 4, 4), 10, 0), (), "cross_entropy", CPU, channels_last=False)
+    start = net.model()
+    task(net, start, 1, local).predict(start, samples(1).all[0])
+    found = task(net, start, 0, local).train(start).model
+    assert found.w == pytest.approx(net.layout.flatten(module), abs=1e-6)
+    module.eval()
+    with torch.no_grad():
+        outputs = module(x)
+    for _ in range(2):
+        assert task(net, found, 0, local).predict(found, x).numpy() == pytest.approx(outputs.numpy(), abs=1e-5)
+
+
 @pytest.mark.parametrize("shape", [(1, 4), (1, 4, 1), (1, 4, 1, 1)])
 def test_one_value_a_channel_has_no_variance(shape: tuple[int, ...]) -> None:
     """The running statistics are taken instead, and left as they are."""
@@ -128,8 +191,6 @@ def test_a_batch_of_one_image_has_statistics() -> None:
 
 def test_the_state_dict_loads_strictly(tmp_path: Any) -> None:
     """With frozen parameters, tied weights, masks and counts."""
-    from raysim.models import Module
-
     for seed in itertools.islice(itertools.count(), 6):
         module = drawn(seed)
         result = raysim.run({**SCENARIO, "model": Module.of(copy.deepcopy(module))}, out=tmp_path, inline=True)

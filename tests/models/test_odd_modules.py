@@ -12,6 +12,8 @@ from raysim import ScenarioError, parse_scenario
 from raysim.data import Arrays
 from raysim.runs.inspection import inspect
 
+CALLS = [0]
+
 
 class Odd(nn.Module):
     """Flawed in some way."""
@@ -22,6 +24,11 @@ class Odd(nn.Module):
         self.register_buffer("least", torch.tensor(torch.inf))
         self.least: Tensor
         self.late: nn.Module | None = None
+        self.register_buffer("bank", torch.zeros(1))
+        self.bank: Tensor
+        self.slow = nn.Linear(1, 1).requires_grad_(False)
+        if how == "shared memory":
+            self.twin = self.head.weight.data
         if how == "double":
             self.head = self.head.double()
 
@@ -34,6 +41,13 @@ class Odd(nn.Module):
             x = self.late(x)
         if self.how == "observer" and self.training:
             self.least = torch.minimum(self.least, x.min())
+        if self.how == "bank":
+            self.bank = torch.cat([self.bank, x[:, 0]])
+        if self.how == "momentum":
+            self.slow.bias.data = self.slow.bias.data * 0.9 + 0.1
+        if self.how == "global":
+            CALLS[0] += 1
+            x = x / CALLS[0]
         outputs = self.head(x)
         if self.how == "auxiliary" and self.training:
             return outputs, outputs
@@ -53,6 +67,12 @@ def problems(model: Any, data: Any = None) -> str:
         ("auxiliary", "must return one tensor of floats, got tuple in training mode; return the logits alone"),
         ("late", "must have all parameters before its first call, in which it makes 'late.bias'; make its layer in"),
         ("observer", "buffer 'least' is taken for a constant, as it is not finite at first, but training changes it"),
+        (
+            "bank",
+            "must have its buffers before its first call, had one of shape (1,) of the name 'bank', and got (5,);",
+        ),
+        ("momentum", "must leave its frozen parameters as they are, but its forward pass changes 'slow.bias'; make a"),
+        ("global", "must give the same for the same values, inputs and seed, got outputs that are"),
         ("detached", "nothing that is trained leads to its outputs: do not detach them"),
         ("double", "parameters become float32: let `forward` cast to the type of these"),
     ],
@@ -61,6 +81,11 @@ def test_a_module_that_loses_what_it_learns_is_refused(how: str, told: str) -> N
     found = problems(Odd(how))
     assert told in found
     assert bool(told) == bool(found)
+
+
+def test_a_parameter_that_shares_its_memory_is_refused() -> None:
+    with pytest.raises(ScenarioError, match=r"share no memory, got head.weight and twin.*make twin the same Parameter"):
+        problems(Odd("shared memory"))
 
 
 def test_a_module_without_values_is_refused() -> None:
