@@ -8,7 +8,7 @@ import numpy as np
 from raysim.data.dataset import IGNORED, Dataset, Loss, Split
 from raysim.data.named import are_pixels, by_name, shape_of
 from raysim.data.sources.inputs import described
-from raysim.data.sources.leaks import repeated
+from raysim.data.sources.leaks import otherwise, repeated
 from raysim.data.sources.source import Source
 from raysim.parts.errors import BadValue
 
@@ -27,8 +27,9 @@ def load(data: Source) -> Dataset:
     if wrong := wrong_with(dataset) or wrong_classes(dataset, data.classes):
         guesses = dataset.notes if isinstance(dataset, Dataset) else ()  # one of these may be why
         raise BadValue("; ".join([f"{data.name}.load{where}: {wrong}", *guesses]))
-    twice = repeated(dataset.train.x, dataset.test.x) if data.has_test_set else ()
-    return replace(dataset, meaning=dataset.meaning or described(dataset), notes=(*dataset.notes, *twice))
+    both = (dataset.train.x, dataset.test.x)
+    odd = (*repeated(*both), *otherwise(*both)) if data.has_test_set else ()
+    return replace(dataset, meaning=dataset.meaning or described(dataset), notes=(*dataset.notes, *odd))
 
 
 def wrong_type(found: Any) -> str | None:

@@ -97,7 +97,7 @@ def test_labels_may_be_texts_and_floats_are_targets(tmp_path: Path) -> None:
     [
         ({"y_test": Y[:9] + 7}, r"labels of test samples must be labels of training samples, got 7 in 3 test samples"),
         ({"x_test": X[:9, :4]}, r"test inputs must be as the training inputs, float64 of shape \(5,\), got .*\(4,\)"),
-        ({"y_train": Y[:8]}, r"must have a row for each sample, got lengths \{'x_train': 9, 'y_train': 8\}"),
+        ({"y_train": Y[:8]}, r"must have a row for each sample, got shapes \{'x_train': \(9, 5\), 'y_train': \(8,\)\}"),
         ({"y_train": np.eye(9)}, r"y must be integers, texts or floats \(n,\).*one-hot: take y.argmax\(axis=1\)"),
         ({"x_train": np.full((9, 5), np.nan)}, r"training inputs must be finite, got 45 values that are not"),
         ({"x_train": np.array(list("abcdefghi"))}, r"training inputs must be an array of numbers.*got <U1"),

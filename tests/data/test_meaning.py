@@ -308,7 +308,11 @@ def test_check_and_the_run_s_folder_tell_what_arrays_were_taken_for(tmp_path: Pa
         (np.eye(3, dtype=int)[Y], r"these rows are one-hot: take y.argmax\(axis=1\)", lambda y: y.argmax(axis=1)),
         (np.column_stack([Y, Y]), r"take one of the columns, such as y\[:, 0\]", lambda y: y[:, 0]),
         (X[:, :2], r"take one of the columns, such as y\[:, 0\]", lambda y: y[:, 0]),
-        (np.where(Y, Y, np.nan), "such as nan; fill them, or leave their samples out", lambda y: np.nan_to_num(y)),
+        (
+            np.where(Y, Y, np.nan),
+            "such as nan in row 0; fill them, or leave their samples out",
+            lambda y: np.nan_to_num(y),
+        ),
     ],
 )
 def test_advice_for_labels_leads_to_a_data_set(y: np.ndarray, advice: str, follow: Any) -> None:

@@ -145,7 +145,7 @@ def test_a_label_is_paired_with_its_output() -> None:
     [
         (READ, {"inputs": ("tokens", "mask")}, "must hold .*mask_train.*add 'tokens_train'"),
         (READ | {"attention_mask": LENGTHS[:, None] > 1}, {"inputs": ("tokens", "attention_mask")}, "zeros in row"),
-        (READ | {"lengths": LENGTHS[:9]}, {"inputs": ("tokens", "lengths")}, "a row for each sample, got lengths"),
+        (READ | {"lengths": LENGTHS[:9]}, {"inputs": ("tokens", "lengths")}, "a row for each sample, got shapes"),
         ({"x": TOKENS, "y": np.where(Y[:, None], TOKENS, -100)}, {"inputs": "tokens"}, "-100 in all of row"),
         ({"x": X, "y": X[:, :2]}, {}, "say `task: regression` for several targets"),
         ({"x": X, "y": X[:, :2]}, {"task": "multi_label"}, "y must be 0 or 1 for each of several labels"),

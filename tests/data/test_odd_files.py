@@ -81,7 +81,7 @@ def test_what_tells_the_label_is_told(tmp_path: Path) -> None:
     assert told == ["'is_test'", "'fold'", "'code'", "'is_test'"]
     target = X[:, 0].astype(np.float32)
     assert told_by(np.c_[X, Y == 1, Y * 0], Y) == [3]
-    assert told_by(X, target) == [0]
+    assert told_by(X, target) == told_by(np.c_[X[:, 0] * 100, X[:, 1]], target * 3 + 7) == [0]
     assert told_by(X, np.arange(60)) == []
     (note,) = load(name="arrays", arrays={"x": np.c_[X, Y], "y": Y}).notes
     assert note.startswith("data: feature 3 of x says no more than y")
@@ -187,3 +187,74 @@ def test_frames_that_are_not_used_are_told(tmp_path: Path) -> None:
     assert (
         note.startswith("data.path: of 2 files of") and "with several frames, such as 'a/1.gif', the first is" in note
     )
+
+
+# --- arrays -----------------------------------------------------------------------------------------------------------
+
+
+def test_labels_of_whole_numbers_stay_classes_in_every_type_of_them() -> None:
+    """Without that, numpy makes floats of int64 and uint64, and these are targets."""
+    splits = {"x_train": X, "y_train": Y, "x_test": X[:20] + 1, "y_test": Y[:20].astype(np.uint64)}
+    dataset = load(name="arrays", arrays=splits)
+    assert (dataset.loss, dataset.num_classes, dataset.test.y.tolist()) == ("cross_entropy", 3, Y[:20].tolist())
+    large = np.array([1, 2**63, 2**64 - 1], dtype=np.uint64)[Y]
+    found = load(name="arrays", arrays={**splits, "y_train": large, "y_test": np.int64(1) + 0 * Y[:20]})
+    assert (found.train.y.tolist(), set(found.test.y.tolist())) == (Y.tolist(), {0})
+    with pytest.raises(ValueError, match="whole numbers of 64 bits, got -1 and 18446744073709551615"):
+        load(name="arrays", arrays={**splits, "y_train": large, "y_test": 0 * Y[:20] - 1})
+    with pytest.raises(ValueError, match=r"got int64 of training samples and <U21 of test samples; make them alike$"):
+        load(name="arrays", arrays={**splits, "y_test": Y[:20].astype(str)}, task="classes")
+    with pytest.raises(ValueError, match=r"below 2\*\*53 for `task: classes`, got 1e\+19 in row 0; correct them"):
+        load(name="arrays", arrays={"x": X, "y": np.full(60, 1e19)}, task="classes")
+    floats = load(name="arrays", arrays={"x": X, "y": Y[:, None].astype(float)}, task="classes")
+    assert (floats.loss, floats.num_classes) == ("cross_entropy", 3)
+
+
+def test_texts_that_may_be_targets_are_told() -> None:
+    texts = np.array([f"{1000 * value:,.1f}" for value in X[:, 0]])
+    many, numbers = load(name="arrays", arrays={"x": X, "y": texts}).notes
+    assert many.startswith("data.task: y are texts of") and many.endswith("if they are targets, make numbers of them")
+    assert numbers.startswith("data.task: labels are texts of numbers, such as '-")
+    assert load(name="arrays", arrays={"x": X, "y": Y.astype(str)}).notes == ()  # names of digits
+
+
+def test_arrays_beside_the_samples_are_told() -> None:
+    """Such as the names of classes."""
+    beside = {"x": X, "y": Y, "user": Y, "names": np.array(["a", "b", "c"]), "version": np.array(3)}
+    dataset = load(name="arrays", arrays=beside)
+    assert list(dataset.train.columns) == ["user"]
+    assert dataset.notes == ("data.arrays: 'names', 'version' are not used, as they do not have a row for each sample",)
+
+
+def test_numbers_on_another_scale_are_told() -> None:
+    pixels = DRAW.integers(256, size=(60, 8, 8, 3)).astype(np.float32)
+    splits = {"x_train": pixels, "y_train": Y, "x_test": pixels[::-1] / 255, "y_test": Y}
+    assert "data: test inputs are on another scale" in told(arrays=splits)[0]
+    assert told(arrays={**splits, "x_test": pixels[::-1] / 3}) == ()
+    features = {"x_train": X, "y_train": Y, "x_test": X[::-1] * [1, 1000, 1] + [0, 0, 90], "y_test": Y}
+    assert told(arrays=features)[0].startswith("data: features 1, 2 of test inputs are on another scale")
+    (note,) = told(arrays={"x": pixels, "y": Y}, scale="unit")
+    assert note.startswith("data.scale: x are floats up to 255, which `scale: unit` leaves so; give bytes (uint8)")
+    assert told(arrays={"x": pixels / 255, "y": Y}, scale="unit") == ()
+
+
+def told(**keys: Any) -> Any:
+    """The notes of arrays, with those of both splits together."""
+    return loaded(part(name="arrays", clients=2, partition="iid", **keys)).notes
+
+
+def test_bytes_of_three_axes_may_be_series() -> None:
+    series = DRAW.integers(256, size=(60, 12, 4), dtype=np.uint8)
+    (note,) = load(name="arrays", arrays={"x": series, "y": Y}).notes
+    assert note.endswith(
+        "taken for grey images of 12 x 4; if they are series (n, steps, sensors), say `inputs: series`"
+    )
+    assert load(name="arrays", arrays={"x": series, "y": Y}, inputs="series").train.x.shape[1:] == (12, 4)
+
+
+@pytest.mark.parametrize(("place", "where"), [((7, 2), "row 7, feature 2"), ((7, 1, 3), r"row 7, place \(1, 3\)")])
+def test_a_number_that_is_too_large_is_shown(place: tuple[int, ...], where: str) -> None:
+    x = DRAW.standard_normal((60, 4, 4)[: len(place)])
+    x[place] = 1e300
+    with pytest.raises(ValueError, match=rf"got 1 values that are not, such as 1e\+300 in {where}; fill them"):
+        load(name="arrays", arrays={"x": x, "y": Y})

@@ -16,12 +16,14 @@ from raysim.data.sources.raw_samples import Raw, RawSamples
 from raysim.data.sources.reading import load_npz
 from raysim.parts.errors import BadValue
 
+_NO_ROWS = "are not used, as they do not have a row for each sample"
+
 
 class Arrays(RawSamples):
     """Arrays in an .npz file, or in memory: x_train, y_train, x_test and y_test; or x and y, of which a share tests.
 
     An array with another name is a column that a partition may use, such as `user_train` and `user_test`, or `user`
-    beside x and y.
+    beside x and y, if it has a row for each sample.
 
     `inputs` and `task` say what x and y mean. A y of shape (n, 1) is taken for one of shape (n,). Where `inputs` names
     arrays, such as [input_ids, mask], these are in the place of x.
@@ -59,17 +61,20 @@ class Arrays(RawSamples):
             parts = [name for name in arrays if re.search("_(train|test|val|valid|validation|dev)$", name)]
             whole = {name: array for name, array in arrays.items() if name not in parts}
             text = f"are not used, as {' and '.join(wanted)} are all samples; call these {wanted[0]}_train and y_train"
-            return self._noting(self.made_of(_raw(whole, "", names), None), parts, f"{text} if they are not")
+            raw, others = _raw(whole, "", names)
+            dataset = self._noting(self.made_of(raw, None), parts, f"{text} if they are not")
+            return self._noting(dataset, others, _NO_ROWS)
         for key in (f"{name}_{split}" for split in ("train", "test") for name in wanted):
             if key not in arrays:
                 of_splits = [f"{name}_{split}" for split in ("train", "test") for name in wanted]
                 must = f"{', '.join(of_splits[:-1])} and {of_splits[-1]}, or {', '.join(wanted[:-1])} and y"
                 other = next((name for name in arrays if name.lower() == key), None)
-                cure = f", or call {other!r} so" if other else ", or call what is it so"
+                cure = f", or call {other!r} so" if other else ", or call what it is so"
                 raise BadValue(f"must hold {must}, of which a share tests, got {sorted(arrays)!r}; add {key!r}{cure}")
         unused = [name for name in arrays if not name.endswith(("_train", "_test"))]
-        dataset = self.made_of(_raw(arrays, "_train", names), _raw(arrays, "_test", names))
-        return self._noting(dataset, unused, "of the arrays are not used")
+        (train, others), (test, more) = _raw(arrays, "_train", names), _raw(arrays, "_test", names)
+        dataset = self._noting(self.made_of(train, test), unused, "of the arrays are not used")
+        return self._noting(dataset, [*others, *more], _NO_ROWS)
 
     def _noting(self, dataset: Dataset, unused: list[str], text: str) -> Dataset:
         """Adds a note of arrays that are not used, if there are any."""
@@ -84,11 +89,17 @@ class Arrays(RawSamples):
         return contents(self.arrays, "arrays")
 
 
-def _raw(arrays: dict[str, np.ndarray], suffix: str, names: tuple[str, ...] | None) -> Raw:
-    """Returns the samples of a split. suffix: that of its arrays' names. names: those of the inputs; None: x."""
+def _raw(arrays: dict[str, np.ndarray], suffix: str, names: tuple[str, ...] | None) -> tuple[Raw, list[str]]:
+    """Returns the samples of a split, and the names of its arrays that are no columns.
+
+    suffix: that of its arrays' names. names: those of the inputs; None: x.
+    """
     of_split = {name.removesuffix(suffix): array for name, array in arrays.items() if name.endswith(suffix)}
-    lengths = {name + suffix: len(array) for name, array in of_split.items() if array.ndim}
-    if len(set(lengths.values())) > 1 or len(lengths) < len(of_split):
-        raise BadValue(f"arrays of a split must have a row for each sample, got lengths {lengths!r}")
-    x = NamedArrays({name: of_split.pop(name) for name in names}) if names else of_split.pop("x")
-    return Raw(x, of_split.pop("y"), of_split)
+    samples = {name: of_split.pop(name) for name in (*(names or ("x",)), "y")}
+    shapes = {name + suffix: array.shape for name, array in samples.items()}
+    if () in shapes.values() or len({shape[0] for shape in shapes.values()}) > 1:
+        raise BadValue(f"arrays of a split must have a row for each sample, got shapes {shapes!r}; make them alike")
+    y = samples.pop("y")
+    columns = {name: array for name, array in of_split.items() if array.shape[:1] == y.shape[:1]}
+    x = NamedArrays(samples) if names else samples["x"]
+    return Raw(x, y, columns), [name + suffix for name in of_split if name not in columns]

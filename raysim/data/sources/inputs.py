@@ -53,10 +53,27 @@ def _stored(x: np.ndarray, what: str) -> np.ndarray:
         if not -(2**31) <= low <= high < 2**31:
             raise BadValue(f"{what} must be whole numbers of 32 bits, got {low} to {high}")
         return x.astype(np.int32)
-    single = x.astype(np.float32)
-    if not np.isfinite(single).all():
-        row = int(np.argwhere(~np.isfinite(single))[0][0])
-        raise BadValue(f"{what} must be finite, got others in row {row}; fill them, or leave their samples out")
+    single = single_of(x)
+    require_finite(x, single, what)
+    return single
+
+
+def require_finite(x: np.ndarray, single: np.ndarray, what: str) -> None:
+    """Raises ValueError unless numbers x are finite as float32, `single`: it says which is not, and where."""
+    finite = np.isfinite(single)
+    if wrong := int(np.count_nonzero(~finite)):
+        row, *place = map(int, np.argwhere(~finite)[0])
+        where = "" if not place else f", feature {place[0]}" if len(place) == 1 else f", place {tuple(place)}"
+        raise BadValue(
+            f"{what} must be finite, got {wrong} values that are not, such as {x[(row, *place)]} in row "
+            f"{row}{where}; fill them, or leave their samples out"
+        )
+
+
+def single_of(x: np.ndarray) -> np.ndarray:
+    """Returns numbers as float32; what is too large for it becomes infinite."""
+    with np.errstate(over="ignore"):
+        single: np.ndarray = x.astype(np.float32)
     return single
 
 
@@ -77,7 +94,7 @@ def _guessed(x: np.ndarray) -> tuple[str | None, str | None]:
         return found, None
     if x.ndim == 3 and (x.dtype == np.uint8 or shape[0] == shape[1]):
         note += f"grey images of {shape[0]} x {shape[1]}; if they are series (n, steps, sensors), say `inputs: series`"
-        return "images_first", None if x.dtype == np.uint8 else note
+        return "images_first", None if x.dtype == np.uint8 and shape[0] == shape[1] else note
     if x.ndim == 3:
         note += f"series of {shape[0]} steps of {shape[1]} sensors; if they are images, say `inputs: images_first`"
         if shape[0] < shape[1]:
@@ -106,18 +123,14 @@ def _tokens(x: np.ndarray, what: str) -> np.ndarray:
 def _numbers(x: np.ndarray, key: str | None, what: str, exact: bool) -> np.ndarray:
     """Returns images of bytes with the channels last, and other numbers as floats, images with the channels first."""
     images = key in ("images_first", "images_last")
+    if not (images and x.dtype == np.uint8):
+        single = single_of(x)
+        require_finite(x, single, what)
+        x = x.astype(np.float64) if exact and np.result_type(x, np.float32) != np.float32 else single
     if images and x.ndim == 3:
         x = x[:, None] if key == "images_first" else x[..., None]
-    if images and x.dtype == np.uint8:
+    if x.dtype == np.uint8:
         return np.ascontiguousarray(x.transpose(0, 2, 3, 1) if key == "images_first" else x)
-    single = x.astype(np.float32)
-    if wrong := int(np.count_nonzero(~np.isfinite(single))):
-        row = int(np.argwhere(~np.isfinite(single))[0][0])
-        raise BadValue(
-            f"{what} must be finite, got {wrong} values that are not, such as "
-            f"{x[row][~np.isfinite(single[row])].ravel()[0]} in row {row}; fill them, or leave their samples out"
-        )
-    x = x.astype(np.float64) if exact and np.result_type(x, np.float32) != np.float32 else single
     if x.ndim == 1:
         return x[:, None]
     return np.ascontiguousarray(x.transpose(0, 3, 1, 2) if key == "images_last" else x)

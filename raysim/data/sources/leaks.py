@@ -1,4 +1,4 @@
-"""Signs that samples tell what is to be predicted, or that test samples were trained on: told as notes."""
+"""Signs that samples tell what is to be predicted, or that test samples are not as they are meant: told as notes."""
 
 from typing import Any
 
@@ -6,16 +6,21 @@ import numpy as np
 
 _ROWS = 100_000  # how many samples are looked at
 _PLACES = 64  # how many numbers of each
+_ROUNDING = 1e-6  # of a correlation, by which prices in cents differ from those in euros
+_FEW, _SOME = 8, 1000  # samples of a split that say how large its numbers are
+_TIMES = 20  # by how much numbers of splits seldom differ
 
 
 def told_by(x: np.ndarray, y: np.ndarray) -> list[int]:
     """Returns the features of x (n, features) that say no more than labels or targets y (n,) do: a feature has one
-    value for each label, of which some differ, or is the target."""
+    value for each label, of which some differ, or is the target in any unit."""
     if x.ndim != 2 or y.ndim != 1 or len(x) < 8:
         return []
     if y.dtype.kind == "f":
-        same = (x[:_ROWS].astype(np.float32) == y[:_ROWS, None]).all(axis=0)
-        return np.flatnonzero(same & (y.min() < y.max())).tolist()
+        target, features = (values[:_ROWS].astype(np.float64) for values in (y, x))
+        target, features = target - target.mean(), features - features.mean(axis=0)
+        sizes = np.sqrt(np.square(target).sum() * np.square(features).sum(axis=0))
+        return np.flatnonzero((sizes > 0) & (np.abs(target @ features) > (1 - _ROUNDING) * sizes)).tolist()
     labels, first, place = np.unique(y[:_ROWS], return_index=True, return_inverse=True)
     if len(labels) * 4 > len(y):  # of some labels, there are hardly two samples
         return []
@@ -38,6 +43,32 @@ def repeated(train: Any, test: Any) -> tuple[str, ...]:
     if same < max(2, 0.01 * len(found)):
         return ()
     return (f"data: {same} of {len(test)} test inputs are training inputs, too, and test nothing new; leave them out",)
+
+
+def otherwise(train: Any, test: Any) -> tuple[str, ...]:
+    """Returns a note if test inputs are on another scale than training inputs, such as 0 to 1 and 0 to 255."""
+    if not isinstance(train, np.ndarray) or train.dtype.kind == "i" or min(len(train), len(test)) < _FEW:
+        return ()
+    spreads, middles = zip(*(_scale(x) for x in (train, test)), strict=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        times, away = spreads[1] / spreads[0], np.abs(middles[1] - middles[0]) / spreads[0]
+    odd = (spreads[0] > 0) & (spreads[1] > 0) & ((times > _TIMES) | (times < 1 / _TIMES) | (away > _TIMES))
+    if not odd.any():
+        return ()
+    what = (
+        f"features {', '.join(map(str, np.flatnonzero(odd)[:5]))} of test inputs" if train.ndim == 2 else "test inputs"
+    )
+    return (f"data: {what} are on another scale than those of training inputs; bring both to one, unless it is meant",)
+
+
+def _scale(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the width of the middle nine tenths, and the middle, of each feature, or of all numbers of images."""
+    some = x[np.unique(np.linspace(0, len(x) - 1, _SOME, dtype=np.int64))].reshape(-1, *x.shape[1:])
+    if x.ndim != 2:
+        flat = some.reshape(len(some), -1)
+        some = flat[:, np.unique(np.linspace(0, flat.shape[1] - 1, _PLACES, dtype=np.int64))].reshape(-1, 1)
+    low, middle, high = np.percentile(some.astype(np.float64), [5, 50, 95], axis=0)
+    return high - low, middle
 
 
 def _rows(x: np.ndarray) -> list[bytes]:

@@ -30,6 +30,7 @@ class Raw(NamedTuple):
 
 Names = Annotated[tuple[str, ...], Field(min_length=1)]
 TRAINING = "training inputs"  # how errors call them
+_BRIGHT = 100  # numbers that are larger are no pixels from 0 to 1
 
 
 class RawSamples(Images):
@@ -96,6 +97,10 @@ class RawSamples(Images):
         if isinstance(train.x, np.ndarray):
             text = "of x says no more than y, and may be y in other numbers; leave it out unless it is meant"
             notes += tuple(f"data: feature {column} {text}" for column in told_by(train.x, train.y))
+            images = of_x.key in ("images_first", "images_last") and not train.pixels
+            if images and self.scale == "unit" and (most := train.x.max()) > _BRIGHT:
+                text = "which `scale: unit` leaves so; give bytes (uint8), or divide them"
+                notes += (f"data.scale: x are floats up to {most:g}, {text}",)
         meaning = (f"x: {of_x.text}", f"y: {of_y.text}")
         losses: dict[str | None, Loss] = {"regression": "squared_error", "multi_label": "binary_cross_entropy"}
         loss = losses.get(of_y.key, "cross_entropy")
