@@ -97,8 +97,8 @@ class RawSamples(Images):
         if isinstance(train.x, np.ndarray):
             text = "of x says no more than y, and may be y in other numbers; leave it out unless it is meant"
             notes += tuple(f"data: feature {column} {text}" for column in told_by(train.x, train.y))
-            images = of_x.key in ("images_first", "images_last") and not train.pixels
-            if images and self.scale == "unit" and (most := train.x.max()) > _BRIGHT:
+            floats = of_x.key in ("images_first", "images_last") and not train.pixels
+            if floats and self.scale == "unit" and (most := train.x.max()) > _BRIGHT:
                 text = "which `scale: unit` leaves so; give bytes (uint8), or divide them"
                 notes += (f"data.scale: x are floats up to {most:g}, {text}",)
         meaning = (f"x: {of_x.text}", f"y: {of_y.text}")
