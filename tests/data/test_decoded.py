@@ -26,7 +26,7 @@ def decodings(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     real = pixels.decode
 
     def decode(content: bytes, size: int | None, file: str) -> np.ndarray:
-        names.append(Path(file).name)
+        names.append(Path(file.strip("'")).name)
         return real(content, size, file)
 
     monkeypatch.setattr(pixels, "decode", decode)

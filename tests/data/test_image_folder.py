@@ -51,11 +51,11 @@ def test_folders_without_classes_or_images_are_errors(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="must have a folder for each class, but has none; put the images"):
         load("image_folder", tmp_path)
     (tmp_path / "train/cat").mkdir(parents=True)
-    with pytest.raises(FileNotFoundError, match=r"train' must hold images, named \*.bmp, .*but hold none; put them"):
+    with pytest.raises(FileNotFoundError, match=r"train' must hold images, named \*.png, .*but hold none; put them"):
         load("image_folder", tmp_path)
     write_image(tmp_path / "train/cat/0.png", 1)
     write_image(tmp_path / "val/dog/0.png", 1)
-    with pytest.raises(ValueError, match=r"must have folders of the classes in .*train' only, got 'dog'; take it away"):
+    with pytest.raises(ValueError, match=r"must have folders of the classes in .*train' only, got 'dog'; name it as"):
         load("image_folder", tmp_path)
 
 
@@ -64,7 +64,7 @@ def test_a_hidden_folder_is_no_class_and_one_without_images_is_an_error(tmp_path
         write_image(tmp_path / f"ant/{i}.png", i)
         (tmp_path / "bee").mkdir(exist_ok=True)
     (tmp_path / ".ipynb_checkpoints").mkdir()
-    with pytest.raises(ValueError, match=r"bee' must hold images of its class, named \*.bmp, .*, but holds none"):
+    with pytest.raises(ValueError, match=r"bee' must hold images of its class, named \*.png, .*but holds none"):
         load("image_folder", tmp_path)
     write_image(tmp_path / "bee/0.png", 1)
     dataset = load("image_folder", tmp_path)

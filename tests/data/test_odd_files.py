@@ -1,19 +1,24 @@
 """Files and arrays as people have them: they are read as they are meant, or it is told what is seldom meant."""
 
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from data_sets import load, part
 from image_files import load as load_images
 from image_files import shades, write_image
 from PIL import Image
 
+from raysim.data import Table
 from raysim.data.loaded import load as loaded
 from raysim.data.sources.in_memory import InMemory
 from raysim.data.sources.leaks import repeated, told_by
+from raysim.data.sources.pixels import SUFFIXES
 from raysim.parts.rng import generator
 
 DRAW = generator(0, "odd files")
@@ -48,6 +53,87 @@ def test_tables_are_read_whatever_is_between_their_cells(tmp_path: Path, name: s
     np.testing.assert_array_equal(dataset.train.y, plain.train.y)
 
 
+@pytest.mark.parametrize(
+    ("first", "row"),
+    [
+        ('"a, in cm";b;label', "{0};{1};{2}"),  # what cuts into most names is between cells
+        ("a|b|label", "{0}|{1}|{2}"),
+        ("a\tb\tlabel", "{0}\t{1}\t{2}"),
+    ],
+)
+@pytest.mark.parametrize("end", ["\n", "\r"])
+def test_decimal_commas_are_read_among_whole_numbers(tmp_path: Path, first: str, row: str, end: str) -> None:
+    """A column of which some cells are whole is no text, so a label of it is a target."""
+    a, b = X[:, 0].round(3), np.where(np.arange(60) % 5, X[:, 1].round(3), 7)
+    rows = zip(a, b, 2 * b, strict=True)
+    lines = [first, *(row.format(*(f"{value:g}".replace(".", ",") for value in cells)) for cells in rows)]
+    (tmp_path / "t.csv").write_text(end.join(lines))
+    dataset = load(name="table", path=str(tmp_path / "t.csv"), label="label", standardise=False, test_share=0.01)
+    assert (dataset.loss, dataset.train.x.shape) == ("squared_error", (59, 2))
+    np.testing.assert_allclose(dataset.train.y, 2 * dataset.train.x[:, 1], rtol=1e-6)
+    assert {*dataset.train.x[:, 0].tolist()} <= {*np.float32(a).tolist()}
+
+
+def test_files_with_columns_in_any_order_are_one_table(tmp_path: Path) -> None:
+    FRAME.assign(a=Y)[:30].to_csv(tmp_path / "t0.csv", index=False)  # whole numbers here, others there
+    FRAME[["label", "c", "a", "b"]][30:].to_csv(tmp_path / "t1.csv", index=False, sep=";")
+    expected = FRAME.assign(a=np.where(np.arange(60) < 30, Y, X[:, 0]))[["a", "b", "c"]].to_numpy()
+    dataset = features(tmp_path / "t*.csv", standardise=False, test_share=0.01)
+    assert {*dataset.train.x[:, 1].tolist()} <= {*np.float32(expected[:, 1]).tolist()}
+    assert sum((row == np.float32(expected)).all(axis=1).sum() for row in dataset.train.x) == len(dataset.train) > 50
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (
+            {"a": ["1"] * 3 + ["oops"] + ["2"] * 26},
+            r"'a' as double in '.*t0.csv' and string, such as 'oops' in row 3,",
+        ),
+        ({"extra": 1}, r"the same columns, got 'extra' in '.*t1.csv' and not in '.*t0.csv'"),
+        ({"b": None}, r"missing values: 30 in 'b', the first in row 0 of '.*t1.csv'"),
+        ({"b": np.inf}, r"got 30 values in 'b' that are not, such as inf in row 0 of '.*t1.csv'"),
+    ],
+)
+def test_the_file_and_the_row_that_do_not_fit_are_named(tmp_path: Path, change: Any, complaint: str) -> None:
+    FRAME[:30].to_csv(tmp_path / "t0.csv", index=False)
+    FRAME[30:].assign(**change).to_csv(tmp_path / "t1.csv", index=False)
+    with pytest.raises(ValueError, match=complaint):
+        features(tmp_path / "t*.csv")
+
+
+def test_a_line_that_does_not_fit_is_named_and_a_folder_gets_a_pattern(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,label\n" + "1.5,0\n" * 9 + "1\n")
+    with pytest.raises(ValueError, match=r"Row #11: Expected 2 columns, got 1: 1; correct it, or write it again"):
+        features(tmp_path / "t.csv")
+    with pytest.raises(ValueError, match=r"; name its files, such as '.*/\*.csv'"):
+        features(tmp_path)
+
+
+def test_files_that_systems_leave_are_not_read(tmp_path: Path) -> None:
+    for name in ("t.csv", "._t.csv", "__MACOSX/t.csv", ".ipynb_checkpoints/t-checkpoint.csv", "deep/er/u.csv"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        FRAME.to_csv(tmp_path / name, index=False)
+    dataset = features(tmp_path / "**/*.csv")
+    assert len(dataset.train) + len(dataset.test) == 120
+    assert len(features(tmp_path / "__MACOSX/*.csv").train) == len(features(tmp_path / "t.csv").train)
+
+
+@pytest.mark.parametrize("kind", [">f8", ">i4", "complex128"])
+def test_frames_of_odd_types(kind: str) -> None:
+    frame = FRAME.assign(a=Y).astype({"a": kind, "label": kind if kind == ">i4" else "int64"})
+    keys: Any = {"label": "label", "clients": 2, "partition": "iid", "standardise": False}
+    if kind == "complex128":
+        with pytest.raises(ValueError, match="columns of numbers or texts, got complex128 in column 'a'"):
+            Table.of(frame, **keys).load()
+        return
+    dataset = Table.of(frame, **keys).load()
+    assert dataset.num_classes == 3
+    np.testing.assert_array_equal(dataset.train.x[:, 0], dataset.train.y)
+    same = Table.of(pa.Table.from_pandas(FRAME), **keys).load()
+    np.testing.assert_array_equal(same.train.x, Table.of(FRAME, **keys).load().train.x)
+
+
 @pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
 def test_other_letters_than_those_of_utf_8_are_refused_with_a_cure(tmp_path: Path, encoding: str) -> None:
     FRAME.rename(columns={"a": "é"}).to_csv(tmp_path / "t.csv", index=False, encoding=encoding)
@@ -67,6 +153,36 @@ def test_names_of_rows_are_no_feature(tmp_path: Path, name: str, step: int, suff
         f"data.features: column {name!r} is an index of the rows, and is left out; name all inputs in data.features if "
         "it is meant",
     )
+
+
+def test_numbers_of_the_rows_of_a_larger_table_are_no_feature(tmp_path: Path) -> None:
+    """Such as those of training samples that were drawn; from another number on, they may be years, and are told."""
+    path = tmp_path / "t.csv"
+    FRAME.assign(number=DRAW.permutation(75)[:60]).to_csv(path, index=False)
+    dataset = features(path)
+    assert dataset.train.x.shape[1] == 3
+    assert "column 'number' is an index of the rows, and is left out" in dataset.notes[0]
+    FRAME.assign(number=1960 + np.arange(60)).to_csv(path, index=False)
+    dataset = features(path)
+    assert dataset.train.x.shape[1] == 4
+    assert "is an input, and has whole numbers that may number rows of a larger table" in dataset.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("user", "whose samples they are, which `client` says"),
+        ("Client_ID", "whose samples they are"),
+        ("sample_weight", "weights of samples"),
+        ("cv_fold", "what divides samples into splits"),
+    ],
+)
+def test_columns_that_are_seldom_inputs_are_told(tmp_path: Path, name: str, what: str) -> None:
+    FRAME.assign(**{name: DRAW.integers(5, size=60)}).to_csv(tmp_path / "t.csv", index=False)
+    (note,) = features(tmp_path / "t.csv").notes
+    assert note.startswith(f"data.features: column {name!r} is an input, and has the name of {what}")
+    named = "client" if "client" in what else "columns"
+    assert features(tmp_path / "t.csv", **{named: name if named == "client" else [name]}).notes == ()
 
 
 def test_an_index_with_a_name_is_no_feature_in_a_file_either(tmp_path: Path) -> None:
@@ -187,6 +303,64 @@ def test_frames_that_are_not_used_are_told(tmp_path: Path) -> None:
     assert (
         note.startswith("data.path: of 2 files of") and "with several frames, such as 'a/1.gif', the first is" in note
     )
+
+
+def test_every_format_of_pictures_is_one_that_pillow_reads() -> None:
+    Image.init()
+    known = {suffix: kind for suffix, kind in Image.registered_extensions().items() if kind in Image.OPEN}
+    assert {*SUFFIXES} <= {*known, ".pnm", ".mpo"}
+
+
+@pytest.mark.parametrize("suffix", ["avif", "jp2", "JPE", "tga", "pbm", "ico"])
+def test_pictures_of_rare_formats_are_used(tmp_path: Path, suffix: str) -> None:
+    for label, shade in (("a", 0), ("b", 255)):
+        for place in range(2):
+            (tmp_path / label).mkdir(exist_ok=True)
+            picture = Image.new("1" if suffix == "pbm" else "RGB", (16, 16), shade if suffix == "pbm" else (shade,) * 3)
+            picture.save(tmp_path / label / f"{place}.{suffix}", "JPEG" if suffix == "JPE" else None)
+    dataset = load_images("image_folder", tmp_path, size=16, test_share=0.5)
+    assert shades(dataset) == ([0, 255], [0, 255])
+
+
+@pytest.mark.parametrize("names", [("train_images", "test_images"), ("client_0", "client_1")])
+def test_folders_of_splits_or_clients_that_are_taken_for_classes_are_told(tmp_path: Path, names: Any) -> None:
+    for folder in names:
+        for label in ("cat", "dog"):
+            write_image(tmp_path / folder / label / "0.png", 10)
+    (note,) = load_images("image_folder", tmp_path).notes
+    first, second = sorted(names)
+    assert f"folders '{first}', '{second}' are taken for classes, and in each of them are 'cat', 'dog'; if" in note
+    for label in ("cat", "Cat", "@home"):  # which is no name of a system's own
+        write_image(tmp_path / "other" / label / "0.png", 10)
+    dataset = load_images("image_folder", tmp_path / "other")
+    assert dataset.num_classes == 3
+    assert any("'Cat' and 'cat' are labels of their own" in note for note in dataset.notes)
+
+
+def test_pictures_behind_links_are_used(tmp_path: Path) -> None:
+    for label in "ab":
+        for place in range(2):
+            write_image(tmp_path / "all" / label / f"{place}.png", 10 * place + ord(label))
+        (tmp_path / "data" / label).mkdir(parents=True)
+        (tmp_path / "data" / label / "more").symlink_to(tmp_path / "all" / label)
+        (tmp_path / "data" / label / "loop").symlink_to(tmp_path / "data")
+    dataset = load_images("image_folder", tmp_path / "data", test_share=0.5)
+    assert sorted([*shades(dataset)[0], *shades(dataset)[1]]) == [97, 98, 107, 108]
+
+
+def test_the_file_and_row_of_a_damaged_picture_are_named(tmp_path: Path) -> None:
+    """Also where images are bytes alone, or their records have another order."""
+    (buffer := BytesIO(), Image.new("L", (4, 4)).save(buffer, "PNG"))
+    good = [buffer.getvalue()] * 6
+    kind = pa.struct([("path", pa.string()), ("bytes", pa.large_binary())])
+    columns = {"train": good, "test": [{"path": None, "bytes": one} for one in [*good[:2], b"broken", *good[3:]]]}
+    for name, cells in columns.items():
+        table = pa.table({"image": pa.array(cells, kind if name == "test" else pa.binary()), "label": [0, 1] * 3})
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    block: Any = {"name": "parquet", "image": "image", "train": [str(tmp_path / "train.parquet")]}
+    assert load(**block, test=block["train"]).num_classes == 2
+    with pytest.raises(ValueError, match=r"row 2 of '.*test.parquet' must be a whole image"):
+        load(**block, test=[str(tmp_path / "test.parquet")])
 
 
 # --- arrays -----------------------------------------------------------------------------------------------------------

@@ -121,7 +121,7 @@ def test_columns_of_one_name_are_refused_where_they_are_used(tmp_path: Path) -> 
             {"features": ["width", "kind"], "label": "site"},
             r"features must be numbers, got .* in column 'kind'",
         ),
-        ({"width": None}, {}, r"got missing values: 240 in 'width', the first in row 0; fill them"),
+        ({"width": None}, {}, r"got missing values: 240 in 'width', the first in row 0 of '.*'; fill them"),
         ({"width": np.inf}, {}, r"features must be finite, got 240 values in 'width'"),
         ({}, {"path": "none-*.csv"}, r"`path` must match a file, but 'none-\*.csv' matches none"),
         ({}, {"path": "t.txt"}, r"`path` must match a file, but 't.txt' matches none"),

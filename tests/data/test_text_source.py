@@ -135,6 +135,43 @@ def test_files_of_all_kinds_give_the_same_texts(tmp_path: Path) -> None:
     assert set(notes.train.columns["user"]) == {"ann", "bob"}
 
 
+@pytest.mark.parametrize(
+    "names", [("train.csv", "val.csv"), ("Train/a.CSV", "Dev/a.CSV"), ("a-train.tsv", "a_valid.tsv")]
+)
+def test_samples_of_a_validation_split_test_where_no_others_do(tmp_path: Path, names: tuple[str, str]) -> None:
+    frame = pd.DataFrame(ROWS)
+    for at, name in enumerate(names):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        frame[: 3 - at].to_csv(tmp_path / name, index=False)
+    dataset = Text(path=str(tmp_path)).load()
+    assert (len(dataset.train), len(dataset.test), dataset.notes) == (3, 2, ())
+    frame.to_csv(tmp_path / "test.csv", index=False)
+    dataset = Text(path=str(tmp_path)).load()
+    assert len(dataset.test) == 4
+    assert dataset.notes[0].startswith("data.path: samples of 'v") or "'dev' are not used" in dataset.notes[0]
+
+
+def test_a_text_is_in_utf_8_without_its_mark_and_no_file_of_a_system(tmp_path: Path) -> None:
+    for name in ("a.txt", "B.TXT", ".ipynb_checkpoints/a-checkpoint.txt", "__MACOSX/a.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes("\N{ZERO WIDTH NO-BREAK SPACE}two words\r\n".encode())
+    dataset = Text(path=str(tmp_path), test_share=0.5).load()
+    assert (len(dataset.train), len(dataset.test)) == (1, 1)
+    assert Bytes().fitted([]).decode(dataset.train.x["input_ids"][0].tolist()).startswith("two words\n")
+    for encoding in ("latin-1", "utf-16"):
+        (tmp_path / "a.txt").write_text("so schön", encoding=encoding)
+        with pytest.raises(ValueError, match=r"a.txt' must be a text in UTF-8, got .*; write it again, in UTF-8"):
+            Text(path=str(tmp_path)).load()
+
+
+@pytest.mark.parametrize("cell", [["two", "words"], {"role": "user"}, b"bytes"])
+def test_lists_records_and_bytes_are_no_texts(tmp_path: Path, cell: Any) -> None:
+    """Their words in Python would be tokens."""
+    pd.DataFrame({"text": [cell] * 4}).to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(ValueError, match=r"column 'text' must hold numbers, booleans or texts.*, got .*; convert it"):
+        Text(path=str(tmp_path / "t.parquet")).load()
+
+
 def test_cells_of_csv_may_have_many_lines(tmp_path: Path) -> None:
     lines = 'said "this",\nand \U0001f642\n' * 40
     frame = pd.DataFrame({"text": [f"{at} {lines}" for at in range(1500)]})  # more than Arrow reads in one block

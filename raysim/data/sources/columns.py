@@ -2,30 +2,29 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from raysim.data.sources.inputs import numbers_rows
+from raysim.data.sources.csv_file import SUFFIXES, read_csv
+from raysim.data.sources.inputs import numbers_rows, single_of
+from raysim.data.sources.joined import Rows, is_number, joined
 from raysim.data.sources.reading import all_matching, reading
 from raysim.parts.errors import BadValue
-from results.location import location
+from results.location import is_local, location
 from results.store import in_arrow, local_copy
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def read_table(
-    key: str, patterns: tuple[str, ...], columns: tuple[str, ...] | None = None, suffix: str = ""
-) -> "pa.Table":
+def read_table(key: str, patterns: tuple[str, ...], columns: tuple[str, ...] | None = None, suffix: str = "") -> Rows:
     """Reads all files that match, with the same columns, the files of a pattern in order of their names.
 
-    key: the key of the patterns, for errors. columns: those to read of Parquet files that
-    have all of them; None: all. suffix: of the files' names, where they need not have one.
+    key: the key of the patterns, for errors. columns: those to read of Parquet files that have all of them; None: all.
+    suffix: of the files' names, where they need not have one.
     """
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     tables, paths = [], all_matching(key, patterns)
@@ -36,54 +35,21 @@ def read_table(
                 some = set(columns or ()) <= set(pq.read_schema(name, filesystem=system).names)
                 wanted = list(dict.fromkeys(columns)) if columns and some else None
                 tables.append(pq.read_table(name, columns=wanted, filesystem=system))
-        elif path.lower().endswith((".csv", ".csv.gz", ".tsv")):
-            what, cure = "a whole CSV file with a line of column names", "write it again, in UTF-8"
+        elif path.lower().endswith(SUFFIXES):
+            what, cure = "a whole CSV file with a line of column names", "correct it, or write it again, in UTF-8"
             with reading(path, what, cure), local_copy(location(path)) as copy:
-                tables.append(_of_csv(str(copy)))
+                tables.append(read_csv(str(copy)))
         else:
-            raise BadValue(f"must be a .parquet, .csv, .csv.gz or .tsv file, got {path!r}; save it as one", key)
-    different = [path for path, table in zip(paths, tables, strict=True) if not table.schema.equals(tables[0].schema)]
-    if different:
-        raise BadValue(
-            f"files must hold the same columns of the same types, got others in {different[0]!r} than in "
-            f"{paths[0]!r}; make them alike"
-        )
-    table = pa.concat_tables(tables)
-    if table.num_rows == 0:
-        raise BadValue(f"must match files with rows, got none in {paths[0]!r}", key)
-    return table
+            folder = is_local(location(path)) and Path(path).expanduser().is_dir()
+            cure = f"name its files, such as {str(Path(path) / '*.csv')!r}" if folder else "save it as one"
+            raise BadValue(f"must be a .parquet, .csv, .csv.gz or .tsv file, got {path!r}; {cure}", key)
+    rows = joined(key, paths, tables)
+    if rows.table.num_rows == 0:
+        raise BadValue(f"must match files with rows, got none in {paths[0]!r}; correct the path", key)
+    return rows
 
 
-def _of_csv(path: str) -> "pa.Table":
-    """Reads a CSV file. Its line of names tells what is between cells: a comma or, in a line without any, a semicolon
-    or a tab. Numbers between semicolons may have decimal commas."""
-    import pyarrow as pa
-    import pyarrow.csv as pa_csv
-
-    with pa.input_stream(path) as content:
-        first = content.read(2**16).partition(b"\n")[0].decode()
-    delimiter = next((one for one in ",;\t" if one in first), ",")
-
-    def read(decimal_point: str) -> "pa.Table":
-        table = pa_csv.read_csv(
-            path,
-            parse_options=pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-            # An empty cell is no label of its own.
-            convert_options=pa_csv.ConvertOptions(strings_can_be_null=True, decimal_point=decimal_point),
-        )
-        _ = table.column_names  # raises an error if they are not in UTF-8
-        return table
-
-    table = read(".")
-    return read(",") if delimiter == ";" and any(map(_has_decimal_commas, table.columns)) else table
-
-
-def _has_decimal_commas(column: "pa.ChunkedArray") -> bool:
-    some = column.drop_null()[:100].to_pylist()
-    return bool(some) and all(isinstance(value, str) and re.fullmatch(r"-?\d*,\d+", value) for value in some)
-
-
-def table_of(key: str, columns: dict[str, np.ndarray]) -> "pa.Table":
+def table_of(key: str, columns: dict[str, np.ndarray]) -> Rows:
     """Makes a table of columns in memory. key: where they are given, for errors."""
     import pyarrow as pa
 
@@ -91,73 +57,71 @@ def table_of(key: str, columns: dict[str, np.ndarray]) -> "pa.Table":
         raise BadValue(f"must have columns with one value for each row, got {wrong[0]}", key)
     if len(lengths := {len(array) for array in columns.values()}) != 1 or lengths == {0}:
         raise BadValue(f"must have columns of one length, with at least one row, got lengths {sorted(lengths)}", key)
-    return pa.table({name: pa.array(array) for name, array in columns.items()})
+    if wrong := [f"{array.dtype} in column {name!r}" for name, array in columns.items() if array.dtype.kind in "cV"]:
+        raise BadValue(f"must have columns of numbers or texts, got {wrong[0]}; make columns of its parts", key)
+    native = {name: array.astype(array.dtype.newbyteorder("=")) for name, array in columns.items()}
+    table = pa.table({name: pa.array(array) for name, array in native.items()})
+    return Rows(table, [(key, table.num_rows)])
 
 
-def require(
-    table: "pa.Table", path: str, names: tuple[str, ...], place: Callable[[int], str] = "row {}".format
-) -> None:
-    """Raises ValueError unless a table has one column of each name, with a value in every row.
-
-    place: says where a row is, for errors.
-    """
+def require(rows: Rows, names: tuple[str, ...]) -> None:
+    """Raises ValueError unless a table has one column of each name, with a value in every row."""
+    table, path = rows.table, rows.name
     if lacking := [name for name in names if name not in table.column_names]:
-        raise BadValue(f"{path!r} must have a column {lacking[0]!r}, got {table.column_names[:20]!r}; correct it")
+        raise BadValue(f"{path} must have a column {lacking[0]!r}, got {table.column_names[:20]!r}; correct the name")
     times = Counter(table.column_names)
     if double := [name for name in names if times[name] > 1]:
         raise BadValue(
-            f"{path!r} must have one column of each name used, got {times[double[0]]} columns "
+            f"{path} must have one column of each name used, got {times[double[0]]} columns "
             f"{double[0]!r}; rename or drop the others"
         )
     counts = {name: table[name].null_count for name in names if table[name].null_count}
     if counts:
-        first = {name: place(table[name].is_null().index(True).as_py()) for name in counts}
+        first = {name: rows.place(table[name].is_null().index(True).as_py()) for name in counts}
         text = ", ".join(f"{count} in {name!r}, the first in {first[name]}" for name, count in counts.items())
         raise BadValue(
-            f"{path!r} must have a value in every row of the columns used, got missing values: {text}; "
+            f"{path} must have a value in every row of the columns used, got missing values: {text}; "
             "fill them, or drop the rows or the column"
         )
 
 
-def numbers(table: "pa.Table", name: str) -> np.ndarray:
+def numbers(rows: Rows, name: str) -> np.ndarray:
     """Returns a column of numbers or booleans, float64 (n,): large numbers differ by less than float32 can tell.
 
     Raises ValueError for others, and if one is not finite as a float32.
     """
-    values = plain(table, name)
+    values = plain(rows.table, name)
     if values.dtype.kind not in "fiub":
-        wrong, others = [row for row, text in enumerate(values.tolist()) if not _is_number(text)], len(values)
-        cell = f"{values[wrong[0]].item()!r} in row {wrong[0]}" if wrong else f"{values[0].item()!r}"
-        cure = "encode it as numbers, or leave it out of `features`"
+        wrong, others = [row for row, text in enumerate(values.tolist()) if not is_number(text)], len(values)
+        cell = f"{values[row := wrong[0] if wrong else 0].item()!r} in {rows.place(row)}"
+        cure = "encode it as numbers" if wrong else "convert it, such as with astype(float)"
         if 0 < len(wrong) <= others // 10:
-            cure = f"correct these {len(wrong)} cells, or leave it out of `features`"
-        raise BadValue(
-            f"features must be numbers, got {table.schema.field(name).type} in column {name!r}, such as {cell}; {cure}"
-        )
-    finite = np.isfinite(values.astype(np.float32))
-    if wrong := np.flatnonzero(~finite).tolist():
+            cure = f"correct these {len(wrong)} cells"
+        got = f"got {rows.table.schema.field(name).type} in column {name!r}, such as {cell}"
+        raise BadValue(f"features must be numbers, {got}; {cure}, or name all inputs but this in data.features")
+    if wrong := np.flatnonzero(~np.isfinite(single_of(values))).tolist():
         raise BadValue(
             f"features must be finite, got {len(wrong)} values in {name!r} that are not, such as "
-            f"{values[wrong[0]]} in row {wrong[0]}; fill them, or drop the rows or the column"
+            f"{values[wrong[0]]} in {rows.place(wrong[0])}; fill them, or drop the rows or the column"
         )
     return values.astype(np.float64)
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+def require_plain(table: "pa.Table", name: str) -> None:
+    """Raises ValueError if a column holds lists, records or bytes."""
+    import pyarrow.types as types
+
+    kind = table[name].type
+    if types.is_nested(kind) or types.is_binary(kind) or types.is_large_binary(kind):
+        raise BadValue(f"column {name!r} must hold numbers, booleans or texts in UTF-8, got {kind}; convert it")
 
 
 def plain(table: "pa.Table", name: str) -> np.ndarray:
     """Returns a column as an array (n,) of numbers, booleans or texts."""
     import pyarrow.types as types
 
+    require_plain(table, name)
     column = table[name]
-    if types.is_nested(column.type) or types.is_binary(column.type):
-        raise BadValue(f"column {name!r} must hold numbers, booleans or texts in UTF-8, got {column.type}; convert it")
     if types.is_decimal(column.type):
         column = column.cast("float64")
     values: np.ndarray = column.to_numpy()
@@ -165,20 +129,32 @@ def plain(table: "pa.Table", name: str) -> np.ndarray:
 
 
 def is_index(table: "pa.Table", name: str) -> bool:
-    """Whether a column only numbers or names the rows: an index that pandas saves, whole numbers from 0 or 1 to that of
-    all rows, or whole numbers that all differ in a column with the name of an index."""
-    import pyarrow.types as types
-
-    if name == "" or re.fullmatch(r"Unnamed: \d+(\.\d+)?|__index_level_\d+__", name):
+    """Whether a column only numbers or names the rows: an index that pandas or R saves, whole numbers that number all
+    rows, or a part of them, from 0 or 1, or whole numbers that all differ in a column with the name of an index."""
+    if name == "" or re.fullmatch(r"Unnamed: \d+(\.\d+)?|__index_level_\d+__|\.\.\.1", name):
         return True
     if name in (table.schema.pandas_metadata or {}).get("index_columns", ()):
         return True
+    if (values := _whole(table, name)) is None:
+        return False
+    names = r"(.*[_ ])?(id|idx|index|level_0|row|uid)|row_?(id|num|number|names?)|#|no\.?|nr\.?"
+    differ = values.dtype.kind in "iu" and len(np.unique(values)) == len(values)
+    if differ and re.fullmatch(names, name.lower()):
+        return True
+    return numbers_rows(values) and bool(values.min() >= 0 and values.max() <= 2 * len(values))
+
+
+def counts_rows(table: "pa.Table", name: str) -> bool:
+    """Whether the numbers of a column may number the rows of a larger table, from any number."""
+    values = _whole(table, name)
+    return values is not None and numbers_rows(values)
+
+
+def _whole(table: "pa.Table", name: str) -> np.ndarray | None:
+    """Returns a column of numbers without missing ones; None if it is another."""
+    import pyarrow.types as types
+
     kind = table.schema.types[table.column_names.index(name)]
     if table.column_names.count(name) > 1 or table[name].null_count:
-        return False
-    if not (types.is_integer(kind) or types.is_floating(kind)):
-        return False
-    values = plain(table, name)
-    named = re.fullmatch(r"(.*[_ ])?(id|idx|index|level_0|row|uid)", name.lower())
-    differ = values.dtype.kind in "iu" and len(np.unique(values)) == len(values)
-    return bool(named and differ) or (numbers_rows(values) and bool(values.min() <= 1))
+        return None
+    return plain(table, name) if types.is_integer(kind) or types.is_floating(kind) else None

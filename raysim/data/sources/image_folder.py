@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +10,9 @@ from pydantic import Field
 
 from raysim.data.dataset import Dataset, Split
 from raysim.data.sources.images import Images
+from raysim.data.sources.labels import suspected
 from raysim.data.sources.pixels import SUFFIXES, of_frames, read_images
+from raysim.data.sources.reading import files_below, is_hidden
 from raysim.data.sources.source import Share
 from raysim.data.sources.subset import tested
 from raysim.parts.errors import BadValue, MissingFile
@@ -27,7 +28,8 @@ class ImageFolder(Images):
     """Images in a folder for each class, such as a subset of ImageNet.
 
     Labels number the classes in order of their folders' names; hidden folders do not count. A class has all images
-    below its folder. Only the images that are used are decoded; set `train_samples` and `test_samples` to use fewer.
+    below its folder, of the formats that Pillow reads. Only the images that are used are decoded; set `train_samples`
+    and `test_samples` to use fewer.
     """
 
     name: str = "image_folder"
@@ -52,15 +54,15 @@ class ImageFolder(Images):
         samples = list_images(train, classes)
         if empty := set(range(len(classes))) - set(samples.y.tolist()):
             raise BadValue(
-                f"{str(train / classes[min(empty)])!r} must hold images of its class, named "
-                f"*{', *'.join(sorted(SUFFIXES))}, but holds none; put them there, or take the folder away"
+                f"{str(train / classes[min(empty)])!r} must hold images of its class, named *.png, *.jpg and the like, "
+                "but holds none; put them there, or take the folder away"
             )
         if not of_test:
             of_train, tests = tested(samples, self.test_share)
-        elif strangers := sorted(set(self._classes_of(of_test[0])) - set(classes)):
+        elif strangers := sorted(set(self._classes_of(of_test[0], f"take {of_test[0].name!r} away")) - set(classes)):
             raise BadValue(
                 f"{str(of_test[0])!r} must have folders of the classes in {str(train)!r} only, got "
-                f"{strangers[0]!r}; take it away"
+                f"{strangers[0]!r}; name it as its class there, or take it away"
             )
         else:
             of_train, tests = samples, list_images(of_test[0], classes)
@@ -68,14 +70,10 @@ class ImageFolder(Images):
         used = [train, *of_test[:1]]
         return replace(dataset, notes=tuple(f"data.path: {text}" for text in _unused(folder, used, classes)))
 
-    def _classes_of(self, folder: Path) -> list[str]:
-        entries = folder.iterdir() if folder.is_dir() else ()
-        found = sorted(entry.name for entry in entries if entry.is_dir() and not _is_hidden(entry.name))
-        if not found:
-            raise MissingFile(
-                f"{str(folder.absolute())!r} must have a folder for each class, but has none; put "
-                "the images there, or correct `path`"
-            )
+    def _classes_of(self, folder: Path, cure: str = "correct `path`") -> list[str]:
+        if not (found := folders_in(folder)):
+            must = "must have a folder for each class, but has none; put the images there"
+            raise MissingFile(f"{str(folder.absolute())!r} {must}, or {cure}")
         return found
 
     def pixels(self, x: np.ndarray) -> np.ndarray:
@@ -89,12 +87,19 @@ def _unused(folder: Path, used: list[Path], classes: list[str]) -> Iterable[str]
     if folder in used:
         if splits := sorted({*TRAIN, *TEST} & set(classes)):
             yield f"the folders {', '.join(map(repr, splits))} are taken for classes, as there is no folder 'train'"
-    elif others := sorted(p.name for p in folder.iterdir() if p.is_dir() and p not in used and not _is_hidden(p.name)):
+    elif others := [name for name in folders_in(folder) if folder / name not in used]:
         yield f"of the folders, {', '.join(map(repr, others))} are not used"
+    inner = [folders_in(used[0] / name) for name in classes]
+    if len(inner) > 1 and len(inner[0]) > 1 and all(names == inner[0] for names in inner):
+        shown, deeper = (", ".join(map(repr, names[:3])) for names in (classes, inner[0]))
+        cure = "if these are the classes, put all images of each into one folder"
+        yield f"the folders {shown} are taken for classes, and in each of them are {deeper}; {cure}"
+    yield from suspected(np.array(classes))
     for split in used:
-        loose = [file for file in split.iterdir() if file.is_file() and file.suffix.lower() in SUFFIXES]
-        below = [file for name in classes for file in _files(split / name) if file.suffix.lower() not in SUFFIXES]
-        some = [file for name in classes for file in islice(_files(split / name), _OPENED)]
+        loose = files_below(split, SUFFIXES, deep=False)
+        of_classes = [files_below(split / name) for name in classes]
+        below = [file for files in of_classes for file in files if file.suffix.lower() not in SUFFIXES]
+        some = [file for files in of_classes for file in files[:_OPENED]]
         if frames := [file for file in some if of_frames(file)]:
             place = str(frames[0].relative_to(split))
             yield f"of {len(frames)} files of {split.name!r} with several frames, such as {place!r}, the first is used"
@@ -109,25 +114,19 @@ def _named(folder: Path, names: tuple[str, ...]) -> list[Path]:
     return [found[name] for name in names if name in found]
 
 
-def _is_hidden(name: str) -> bool:
-    """Whether a name is one of a system's own, such as .DS_Store, __MACOSX or @eaDir."""
-    return name.startswith((".", "__", "@"))
-
-
-def _files(folder: Path) -> Iterable[Path]:
-    """Yields all files below a folder, but for hidden ones."""
-    for file in folder.rglob("*"):
-        if file.is_file() and not any(_is_hidden(part) for part in file.relative_to(folder).parts):
-            yield file
+def folders_in(folder: Path) -> list[str]:
+    """Returns the names of the folders in a folder, but for hidden ones, in order."""
+    entries = folder.iterdir() if folder.is_dir() else ()
+    return sorted(entry.name for entry in entries if entry.is_dir() and not is_hidden(entry.name))
 
 
 def list_images(folder: Path, classes: list[str]) -> Split:
     """Lists paths and labels of the images of each class, in order of their names. A class may have no folder."""
-    files = [sorted(str(file) for file in _files(folder / name) if file.suffix.lower() in SUFFIXES) for name in classes]
+    files = [sorted(map(str, files_below(folder / name, SUFFIXES))) for name in classes]
     labels = np.repeat(np.arange(len(classes), dtype=np.int64), [len(of_class) for of_class in files])
     if not len(labels):
         raise MissingFile(
-            f"the folders in {str(folder.absolute())!r} must hold images, named "
-            f"*{', *'.join(sorted(SUFFIXES))}, but hold none; put them there, or correct `path`"
+            f"the folders in {str(folder.absolute())!r} must hold images, named *.png, *.jpg and the like, but hold "
+            "none; put them there, or correct `path`"
         )
     return Split(np.array([file for of_class in files for file in of_class]), labels)

@@ -72,14 +72,16 @@ def contents(arrays: Mapping[str, InMemory], key: str) -> dict[str, np.ndarray]:
 
 
 def as_columns(frame: Any) -> Any:
-    """Returns a data frame as its columns by name; other values as they are. Raises ValueError for columns of one
-    name."""
-    if not hasattr(frame, "columns"):
+    """Returns a data frame, or a table of Arrow, as its columns by name; other values as they are.
+
+    Raises ValueError for columns of one name.
+    """
+    names = getattr(frame, "column_names", getattr(frame, "columns", None))
+    if names is None:
         return frame
-    names = [str(name) for name in frame.columns]
-    if len(set(names)) < len(names):
-        raise ValueError(f"a frame must have one column of each name, got {names!r}; rename or drop the others")
-    return {str(name): frame[name] for name in frame.columns}
+    if len({str(name) for name in names}) < len(names):
+        raise ValueError(f"a frame must have one column of each name, got {[*names]!r}; rename or drop the others")
+    return {str(name): frame[name] for name in names}
 
 
 def as_array(values: Any) -> np.ndarray:

@@ -13,6 +13,7 @@ from raysim.parts.errors import BadValue
 if TYPE_CHECKING:
     from raysim.data.dataset import Dataset
 
+_MANY = 30  # rows, which by chance hardly all have a number of their own of twice as many
 _CHANNELS = (1, 3, 4)  # of pictures: grey, colours, and colours with opacity
 
 
@@ -174,9 +175,12 @@ def _numbering(x: np.ndarray) -> tuple[str, ...]:
 
 
 def numbers_rows(values: np.ndarray) -> bool:
-    """Whether values (n,) are whole numbers of which each is one more than another, in any order."""
+    """Whether values (n,) are whole numbers that all differ, in any order, and fill a range or, of 30 or more, half of
+    one: numbers that mean something else hardly ever do."""
     if len(values) < 8 or values.dtype.kind not in "fiu" or not np.isfinite([low := values.min(), values.max()]).all():
         return False
-    if values.max() - low != len(values) - 1 or low % 1:
+    span = float(values.max()) - float(low) + 1
+    if span < len(values) or span > (2 if len(values) >= _MANY else 1) * len(values) or low % 1:
         return False
-    return bool((np.sort(values) == np.arange(len(values)) + low).all())
+    ordered = np.sort(values)
+    return bool((ordered % 1 == 0).all() and (ordered[1:] > ordered[:-1]).all())

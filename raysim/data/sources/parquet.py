@@ -29,7 +29,7 @@ class Parquet(Images):
     test: Annotated[Paths, Field(examples=[["data/test.parquet"]])]
     """Files of the test set, or patterns such as data/test-*.parquet."""
     image: Annotated[str, Field(examples=["image"])]
-    """Column of the images, such as `img`; its type is struct<bytes, path>."""
+    """Column of the images, such as `img`: of struct<bytes, path>, or of bytes alone."""
     label: str = "label"
     """Column of the labels: integers or texts."""
     columns: tuple[str, ...] = ()
@@ -50,29 +50,35 @@ class Parquet(Images):
             read_table(key, patterns, wanted, ".parquet")
             for key, patterns in (("train", self.train), ("test", self.test))
         )
-        require(train, self.train[0], wanted)
-        of_test = [name for name in self.columns if name in test.column_names]
-        require(test, self.test[0], (*needed, *of_test))
-        contents = [content for table in (train, test) for content in encoded(table, self.image)]
-        x = decode_all(contents, self.size, [f"row {row} of {self.image}" for row in range(len(contents))])
-        labels, test_labels = plain(train, self.label), plain(test, self.label)
+        require(train, wanted)
+        of_test = [name for name in self.columns if name in test.table.column_names]
+        require(test, (*needed, *of_test))
+        contents = [content for rows in (train, test) for content in encoded(rows.table, self.image)]
+        n = train.table.num_rows
+        names = [rows.place(row) for rows in (train, test) for row in range(rows.table.num_rows)]
+        x = decode_all(contents, self.size, names)
+        labels, test_labels = plain(train.table, self.label), plain(test.table, self.label)
         y, classes, meaning = labels_of(labels, test_labels, "classes", x)
-        n = train.num_rows
         dataset = self.dataset(
-            Split(x[:n], y[:n], {name: np.array(train[name].to_pylist()) for name in self.columns}),
-            Split(x[n:], y[n:], {name: np.array(test[name].to_pylist()) for name in of_test}),
+            Split(x[:n], y[:n], {name: np.array(train.table[name].to_pylist()) for name in self.columns}),
+            Split(x[n:], y[n:], {name: np.array(test.table[name].to_pylist()) for name in of_test}),
             classes,
         )
         return replace(dataset, notes=meaning.notes)
 
 
 def encoded(table: "pa.Table", name: str) -> list[bytes]:
-    """Returns the bytes of each image file in a column of struct<bytes, path>."""
-    kind = table.schema.field(name).type
-    if not str(kind).startswith("struct<bytes: binary"):
-        raise BadValue(f"column {name!r} must hold struct<bytes, path>, got {kind}")
-    contents: Any = table[name].combine_chunks()
-    files = contents.field("bytes")
+    """Returns the bytes of each image file in a column of struct<bytes, path>, or of bytes."""
+    import pyarrow.compute as pc
+    import pyarrow.types as types
+
+    files: Any = table[name]
+    if types.is_struct(files.type) and "bytes" in [field.name for field in files.type.fields]:
+        files = pc.struct_field(files, "bytes")
+    if not (types.is_binary(files.type) or types.is_large_binary(files.type)):
+        kind = table.schema.field(name).type
+        raise BadValue(f"column {name!r} must hold the bytes of images, or struct<bytes, path>, got {kind}; convert it")
     if files.null_count:
-        raise BadValue(f"column {name!r} must hold the images themselves, got only paths of some")
+        text = "must hold the images themselves, got only paths of some; write their bytes"
+        raise BadValue(f"column {name!r} {text}")
     return list(files.to_pylist())

@@ -12,7 +12,12 @@ from raysim.parts.errors import BadValue, MissingFile
 from results.location import is_local, location
 
 # Suffixes of the files that are taken for images.
-SUFFIXES = {".bmp", ".gif", ".jfif", ".jpeg", ".jpg", ".pgm", ".png", ".pnm", ".ppm", ".tif", ".tiff", ".webp"}
+SUFFIXES = (
+    *(".apng", ".avif", ".avifs", ".bmp", ".bw", ".dds", ".dib", ".gif", ".icns", ".ico", ".im", ".j2c", ".j2k"),
+    *(".jfif", ".jp2", ".jpc", ".jpe", ".jpeg", ".jpf", ".jpg", ".jpx", ".mpo", ".msp", ".pbm", ".pcx", ".pfm"),
+    *(".pgm", ".png", ".pnm", ".ppm", ".psd", ".qoi", ".ras", ".rgb", ".rgba", ".sgi", ".tga", ".tif", ".tiff"),
+    *(".webp", ".xbm", ".xpm"),
+)
 
 
 def decode(content: bytes, size: int | None, file: str) -> np.ndarray:
@@ -34,10 +39,10 @@ def decode(content: bytes, size: int | None, file: str) -> np.ndarray:
         ImageOps.exif_transpose(image, in_place=True)
     except (OSError, SyntaxError) as error:  # what Pillow raises for a damaged file
         said = "no known format" if isinstance(error, UnidentifiedImageError) else error
-        raise BadValue(f"{file!r} must be a whole image, got {said}; fetch it again") from error
+        raise BadValue(f"{file} must be a whole image, got {said}; fetch it again") from error
     if image.mode[0] in "IF":
         raise BadValue(
-            f"images must have 8 bits a channel, got mode {image.mode!r} of {file!r}; convert the images to 8 bits"
+            f"images must have 8 bits a channel, got mode {image.mode!r} of {file}; convert the images to 8 bits"
         )
     grey = image.mode in ("1", "L", "LA")
     if image.has_transparency_data:  # pixels that are not seen have colours, too
@@ -54,7 +59,7 @@ def of_frames(file: Path) -> bool:
     """Whether a file holds several frames, such as an animation, or pages, of which only the first one is used."""
     from PIL import Image
 
-    if file.suffix.lower() not in (".gif", ".tif", ".tiff", ".webp"):
+    if file.suffix.lower() not in (".apng", ".avif", ".avifs", ".gif", ".mpo", ".png", ".tif", ".tiff", ".webp"):
         return False
     try:
         with file.open("rb") as content, Image.open(content) as image:
@@ -106,7 +111,7 @@ def read_images(paths: Sequence[str], size: int) -> np.ndarray:
         x = np.empty((len(places), size, size, 3), dtype=np.uint8)
 
         def read_one(row: int) -> None:
-            x[row] = decode(places[row].read_bytes(), size, str(places[row]))
+            x[row] = decode(places[row].read_bytes(), size, repr(str(places[row])))
 
         with ThreadPoolExecutor() as threads:  # Pillow releases the interpreter's lock while it decodes
             for _ in threads.map(read_one, range(len(places))):  # raises what a thread raised

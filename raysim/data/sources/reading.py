@@ -62,10 +62,33 @@ class PlainUnpickler(pickle.Unpickler):
         return self._known[name]
 
 
+def is_hidden(name: str) -> bool:
+    """Whether a name is one of a system's own, such as .DS_Store, or what it leaves in archives."""
+    return name.startswith(".") or name in ("__MACOSX", "__pycache__", "@eaDir", "#recycle")
+
+
 def matching(pattern: str) -> list[str]:
-    """Returns the files that a pattern matches, in order of their names. The pattern may be a URI."""
+    """Returns the files that a pattern matches, in order of their names, but for hidden ones that it does not name. The
+    pattern may be a URI."""
     where = location(pattern)
-    return sorted(glob(str(where.expanduser()), recursive=True) if is_local(where) else matches(where))
+    found = glob(str(where.expanduser()), recursive=True) if is_local(where) else matches(where)
+    named = {*Path(pattern).expanduser().parts}
+    return sorted(path for path in found if not any(is_hidden(part) for part in {*Path(path).parts} - named))
+
+
+def files_below(folder: Path, suffixes: tuple[str, ...] = (), deep: bool = True) -> list[Path]:
+    """Returns the files in a folder and, if `deep`, below it, also by links, in order of their names, but for hidden
+    ones. suffixes: of their names, in small or capital letters; none: all files."""
+    found = []
+    for entry in folder.iterdir() if folder.is_dir() else ():
+        if is_hidden(entry.name):
+            continue
+        if entry.is_dir():
+            above = is_local(entry) and entry.is_symlink() and folder.resolve().is_relative_to(entry.resolve())
+            found += files_below(entry, suffixes) if deep and not above else []
+        elif not suffixes or entry.name.lower().endswith(suffixes):
+            found.append(entry)
+    return sorted(found)
 
 
 def all_matching(key: str, patterns: tuple[str, ...]) -> list[str]:

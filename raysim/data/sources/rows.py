@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from codecs import BOM_UTF8
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from raysim.data.sources.columns import read_table
+from raysim.data.sources.csv_file import SUFFIXES
 from raysim.data.sources.hdf5 import read_clients
 from raysim.data.sources.huggingface import read_splits
-from raysim.data.sources.reading import all_matching, reading
+from raysim.data.sources.image_folder import TEST, TRAIN
+from raysim.data.sources.joined import Rows, joined
+from raysim.data.sources.reading import all_matching, files_below, reading
 from raysim.data.sources.subset import is_chosen
 from raysim.parts.errors import BadValue
 from results.location import is_local, location, require_file
@@ -23,21 +27,6 @@ TEXT = (".txt", ".text", ".md")
 JSON = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
 _ADDED = ("<BOS>", "<EOS>", "<PAD>")  # by LEAF, to comments of Reddit
 _SAVED = ("dataset_dict.json", "dataset_info.json", "state.json")
-
-
-class Rows(NamedTuple):
-    """The rows of some files, one after the other."""
-
-    table: pa.Table
-    files: list[tuple[str, int]]  # each file, and how many rows it has
-
-    def place(self, row: int) -> str:
-        """Says where a row is, for errors. Rows of a file count from 0."""
-        for file, rows in self.files:
-            if row < rows:
-                return f"row {row} of {file!r}"
-            row -= rows
-        raise IndexError(row)
 
 
 def read_rows(path: str, test_path: str | None, share: float = 1.0) -> tuple[Rows, Rows | None]:
@@ -61,42 +50,36 @@ def _read(key: str, pattern: str, share: float) -> Rows:
 
 def _joined(key: str, files: list[str], share: float) -> Rows:
     """Reads files with the same columns, one after the other."""
-    import pyarrow as pa
-
-    tables = [_table(key, file, share) for file in files]
-    for file, table in zip(files, tables, strict=True):
-        if table.column_names != tables[0].column_names:
-            must = f"files must hold the same columns, got {table.column_names!r} in {file!r}, and "
-            raise BadValue(f"{must}{tables[0].column_names!r} in {files[0]!r}; make them alike, or name fewer", key)
-    return Rows(
-        pa.concat_tables(tables, promote_options="permissive"),
-        [(file, table.num_rows) for file, table in zip(files, tables, strict=True)],
-    )
+    return joined(key, files, [_table(key, file, share) for file in files])
 
 
 def _table(key: str, file: str, share: float) -> pa.Table:
     import pyarrow as pa
     import pyarrow.json as pa_json
 
-    if file.endswith(".h5"):
+    kind = Path(file).name.lower()
+    if kind.endswith(".h5"):
         return _of_clients(file, share)
-    if file.endswith(".json") and (of_users := _of_users(file, share)) is not None:
+    if kind.endswith(".json") and (of_users := _of_users(file, share)) is not None:
         return of_users
     if share < 1:
         text = f"must be 1 unless files are LEAF's or TensorFlow Federated's, got {share} for {file!r}"
         raise BadValue(f"{text}; leave it out, or take rows away", "user_share")
-    if file.endswith(TEXT):
-        text = require_file(location(file)).read_text(encoding="utf-8", errors="replace")
-        return pa.table({"text": [text], "file": [Path(file).stem]})
-    if file.endswith(JSON):
+    if kind.endswith(TEXT):
+        with reading(file, "a text in UTF-8", "write it again, in UTF-8"):
+            text = require_file(location(file)).read_text(encoding="utf-8-sig")  # which leaves out the mark of UTF-8
+            return pa.table({"text": [text], "file": [Path(file).stem]})
+    if kind.endswith(JSON):
         what = "a whole file of JSON, a list of objects or an object on each line"
         with reading(file, what), local_copy(location(file)) as copy:
-            if file.endswith(".json") and copy.read_bytes()[:64].lstrip().startswith(b"["):
-                return pa.Table.from_pylist(json.loads(copy.read_bytes()))
+            content = copy.read_bytes().removeprefix(BOM_UTF8) if kind.endswith(".json") else b""
+            if content.lstrip().startswith(b"["):
+                return pa.Table.from_pylist(json.loads(content))
             return pa_json.read_json(copy)
-    if not file.endswith((".parquet", ".csv", ".csv.gz")):
-        raise BadValue(f"must be a .parquet, .jsonl, .csv, .h5 or .txt file, or a folder, got {file!r}", key)
-    return read_table(key, (file,))
+    if not kind.endswith((".parquet", *SUFFIXES)):
+        must = "must be a .parquet, .jsonl, .csv, .tsv, .h5 or .txt file, or a folder"
+        raise BadValue(f"{must}, got {file!r}; save it as one", key)
+    return read_table(key, (file,)).table
 
 
 def _of_users(file: str, share: float) -> pa.Table | None:
@@ -167,18 +150,26 @@ def _saved(path: str) -> tuple[Rows, Rows | None]:
         table = splits[name].with_format("arrow")[:]
         return Rows(table, [(f"{path}, split {name}", table.num_rows)])
 
-    return rows(train), rows("test") if "test" in splits else None
+    tests = [name for name in (*TEST, *names) if name in splits and name != train]
+    unused = _unused(list(dict.fromkeys(tests[1:])))
+    return rows(train)._replace(notes=unused), rows(tests[0]) if tests and tests[0] in TEST else None
+
+
+def _unused(splits: list[str]) -> tuple[str, ...]:
+    """Returns a note of splits that neither train nor test, if there are any."""
+    return (f"data.path: samples of {', '.join(map(repr, splits))} are not used",) if splits else ()
 
 
 def _of_names(folder: Path, share: float) -> tuple[Rows, Rows | None]:
     """Reads a folder whose files tell their split, or of which each is a text."""
-    files = sorted(file for file in folder.rglob("*") if file.is_file() and not file.name.startswith("."))
-    found = {split: [file for file in files if _is_of(file.relative_to(folder), split)] for split in ("train", "test")}
+    files = files_below(folder)
+    names = {"train": TRAIN, "test": TEST[:2], **{name: (name,) for name in TEST[2:]}}
+    found = {split: [file for file in files if _is_of(file.relative_to(folder), some)] for split, some in names.items()}
     if found["train"]:
-        chosen = {split: [str(file) for file in some if file.suffix] for split, some in found.items()}
-        tests = _joined("path", chosen["test"], share) if chosen["test"] else None
-        return _joined("path", chosen["train"], share), tests
-    texts = [str(file) for file in files if file.name.endswith(TEXT)]
+        chosen = {split: [str(file) for file in some if file.suffix] for split, some in found.items() if some}
+        rows = _joined("path", chosen.pop("train"), share)._replace(notes=_unused([*chosen][1:]))
+        return rows, _joined("path", next(iter(chosen.values())), share) if chosen else None
+    texts = [str(file) for file in files if file.name.lower().endswith(TEXT)]
     if not texts:
         must = (
             "must be a folder of `save_to_disk`, with files such as train.parquet, .jsonl or .csv, or with .txt files"
@@ -187,7 +178,11 @@ def _of_names(folder: Path, share: float) -> tuple[Rows, Rows | None]:
     return _joined("path", texts, share), None
 
 
-def _is_of(file: Path, split: str) -> bool:
+def _is_of(file: Path, splits: tuple[str, ...]) -> bool:
     """Whether a file's name or one of its folders says that it belongs to a split, as stackoverflow_train.h5 does."""
-    words = () if file.name.endswith(TEXT) else re.split(r"[^a-z]", file.stem)  # notes_on_a_train.txt is a text
-    return file.name.startswith(split) or split in (*words, *file.parts[:-1])
+    name, folders = file.name.lower(), [part.lower() for part in file.parts[:-1]]
+    words = () if name.endswith(TEXT) else re.split(r"[^a-z]", Path(name).stem)  # notes_on_a_train.txt is a text
+    first = re.match("[a-z]*", name)[0]  # type: ignore[index]  # which may be empty
+    if splits[0] in ("train", "test") and name.startswith(splits[0]):
+        return True
+    return not {first, *words, *folders}.isdisjoint(splits)

@@ -9,10 +9,12 @@ import numpy as np
 from pydantic import BeforeValidator, Field, field_serializer, model_validator
 
 from raysim.data.dataset import Dataset, Split
-from raysim.data.sources.columns import is_index, numbers, plain, read_table, require, table_of
+from raysim.data.sources.columns import counts_rows, is_index, numbers, plain, read_table, require, table_of
 from raysim.data.sources.in_memory import InMemory, as_columns, contents
+from raysim.data.sources.joined import Rows
 from raysim.data.sources.labels import labels_of
 from raysim.data.sources.leaks import told_by
+from raysim.data.sources.meaning import counted
 from raysim.data.sources.raw_samples import standardised
 from raysim.data.sources.reading import matching
 from raysim.data.sources.source import Share, Source
@@ -25,6 +27,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+_OWNER = "client|user|writer|owner|speaker|author|subject|patient|participant|person|device|site|hospital|institution"
+_SELDOM = {  # names of columns that are seldom inputs, and what they have
+    r"(is_)?(train|test|val|valid|validation)|split|(\w+_)?fold|subset": "the name of what divides samples into splits",
+    rf"({_OWNER})s?([_ ]?(id|idx|no|nr|number|code))?": "the name of whose samples they are, which `client` says",
+    r"(sample|case|row|survey)[_ ]?weights?|weights|fnlwgt": "the name of weights of samples",
+}
+
+
 class Table(Source):
     """A table in Parquet or CSV files, or in memory, with columns of numbers as features and a column of labels.
 
@@ -35,7 +45,8 @@ class Table(Source):
     name: str = "table"
     path: Annotated[str | None, Field(examples=["samples.csv"])] = None
     """A .parquet, .csv, .csv.gz or .tsv file, or a pattern such as data/train-*.csv. Between cells of CSV is what its
-    line of names has: commas, semicolons, whose numbers may have decimal commas, or tabs."""
+    line of names has: commas, semicolons, tabs or bars. Where it is no comma, numbers may have decimal commas. Several
+    files have the same columns, in any order."""
     test_path: str | None = None
     """The file, or a pattern, of the test samples. null: a share of the samples is the test set."""
     frame: Annotated[dict[str, InMemory], BeforeValidator(as_columns)] | None = None
@@ -48,8 +59,8 @@ class Table(Source):
     is the same for every seed of a scenario."""
     features: tuple[str, ...] | None = None
     """Columns that are the inputs, in this order; they hold numbers or booleans. null: all other columns, except an
-    index, which is a column without a name, one that pandas saved as an index, one that only numbers the rows, or one
-    with a name such as id whose whole numbers all differ."""
+    index, which is a column without a name, one that pandas saved as an index, one that only numbers the rows, all of
+    them or those of a part, or one with a name such as id whose whole numbers all differ."""
     label: Annotated[str, Field(examples=["label"])]
     """Column of the labels."""
     task: Literal["classes", "regression"] | None = None
@@ -97,12 +108,13 @@ class Table(Source):
 
     def load(self) -> Dataset:
         """Loads the table. x: float32 (n, features). Raises FileNotFoundError or ValueError, saying what to do."""
-        tables = [*self._tables()]
-        features, notes = self._features(tables[0])
+        rows = [*self._rows()]
+        features, notes = self._features(rows[0].table)
         sides = [name for name in (self.client, *self.columns) if name is not None]
-        for name, table in zip(("path", "test_path") if self.path else ("frame", "test_frame"), tables, strict=False):
-            require(table, getattr(self, name) if self.path else name, (*features, self.label, *sides))
-        inputs = [np.stack([numbers(table, name) for name in features], axis=1) for table in tables]
+        for some in rows:
+            require(some, (*features, self.label, *sides))
+        inputs = [np.stack([numbers(some, name) for name in features], axis=1) for some in rows]
+        tables = [some.table for some in rows]
         train_y, *test_y = (plain(table, self.label) for table in tables)
         y, classes, told = labels_of(train_y, test_y[0] if test_y else None, self.task, inputs[0])
         splits, start = [], 0
@@ -130,14 +142,14 @@ class Table(Source):
             classes,
             loss="cross_entropy" if y.dtype == np.int64 else "squared_error",
             meaning=(
-                f"x: {len(features)} features: {', '.join(map(repr, features))}",
+                f"x: {counted(len(features), 'feature')}: {', '.join(map(repr, features))}",
                 f"y: {self.label!r}, {told.text}",
             ),
             notes=(*notes, *told.notes),
         )
 
-    def _tables(self) -> Iterator["pa.Table"]:
-        """Yields the table of all samples, or of the training samples, and that of the test samples if there is one."""
+    def _rows(self) -> Iterator[Rows]:
+        """Yields the rows of all samples, or those of the training samples and then, if apart, of the test samples."""
         if self.path is not None:
             for key, path in (("path", self.path), ("test_path", self.test_path)):
                 if path is not None:
@@ -158,9 +170,9 @@ class Table(Source):
         found = tuple(name for name in others if name not in rows)
         text = "is left out; name all inputs in data.features if it is meant" if found else "is an input all the same"
         notes = tuple(f"data.features: column {name!r} is an index of the rows, and {text}" for name in rows)
-        text = "is an input, and has the name of what divides samples into splits; name all other inputs if it is none"
-        pattern = r"(is_)?(train|test|val|valid|validation)|split|fold|subset"
-        notes += tuple(
-            f"data.features: column {name!r} {text}" for name in found if re.fullmatch(pattern, name.lower())
-        )
+        cure = "name all other inputs in data.features unless it is meant"
+        for name in found:
+            what = next((what for pattern, what in _SELDOM.items() if re.fullmatch(pattern, name.lower())), None)
+            what = what or ("whole numbers that may number rows of a larger table" * counts_rows(table, name) or None)
+            notes += (f"data.features: column {name!r} is an input, and has {what}; {cure}",) if what else ()
         return found or tuple(others), notes

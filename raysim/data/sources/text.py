@@ -9,10 +9,11 @@ import numpy as np
 from pydantic import Field
 
 from raysim.data.dataset import Dataset, Split
-from raysim.data.sources.columns import plain, require
+from raysim.data.sources.columns import plain, require, require_plain
+from raysim.data.sources.joined import Rows
 from raysim.data.sources.labels import labels_of
 from raysim.data.sources.reading import matching
-from raysim.data.sources.rows import Rows, read_rows
+from raysim.data.sources.rows import read_rows
 from raysim.data.sources.sequences import Sequences, Wanted, arranged, masked
 from raysim.data.sources.source import Share, Source
 from raysim.data.sources.subset import tested
@@ -33,11 +34,12 @@ class Text(Source):
 
     name: str = "text"
     path: Annotated[str, Field(examples=["reviews.jsonl"])]
-    """A .parquet, .jsonl, .json, .csv or .txt file, or a pattern such as texts/*.txt; or a folder: of `save_to_disk`,
-    with files whose names or folders say train and test, or with .txt files. A .txt file is one text, in the column
-    `text`, whose name is in the column `file`. LEAF's .json files have text, user and label, as of Sent140, or
-    subreddit and others, as of Reddit; .h5 files of TensorFlow Federated have user and their own columns: of
-    StackOverflow, tokens, title, tags, type, score and creation_date."""
+    """A .parquet, .jsonl, .json, .csv, .tsv or .txt file, or a pattern such as texts/*.txt; or a folder: of
+    `save_to_disk`, with files whose names or folders say train and test, or with .txt files. Where none says test, the
+    first of val, valid, validation, dev and eval tests. A .txt file is one text in UTF-8, in the column `text`, whose
+    name is in the column `file`. LEAF's .json files have text, user and label, as of Sent140, or subreddit and others,
+    as of Reddit; .h5 files of TensorFlow Federated have user and their own columns: of StackOverflow, tokens, title,
+    tags, type, score and creation_date."""
     test_path: str | None = None
     """The file, or a pattern, of the test texts. null: those of the folder or, without any, a share of the texts."""
     test_share: Share = 0.2
@@ -134,11 +136,13 @@ class Text(Source):
             for pairs, some, columns in zip(texts, rows, sides, strict=True)
         ]
         labels = None if self.label is None else [plain(some.table, self.label) for some in rows]
-        return self._dataset(tokens, made, labels)
+        return self._dataset(tokens, made, labels, rows[0].notes)
 
-    def _dataset(self, tokens: Tokens, made: list[Sequences], labels: list[np.ndarray] | None) -> Dataset:
+    def _dataset(
+        self, tokens: Tokens, made: list[Sequences], labels: list[np.ndarray] | None, notes: Sequence[str]
+    ) -> Dataset:
         width = max(one.width for one in made)
-        notes = [note for one in made for note in one.notes]
+        notes = [*notes, *(note for one in made for note in one.notes)]
         classes, told, splits = tokens.size, f"a token for each place, of {tokens.size}", []
         y = [one.labels(width) for one in made]
         if labels is not None:
@@ -166,7 +170,9 @@ class Text(Source):
         """Returns the text of each row, and its answer, if it has one."""
         names = _fields(self.prompt) if self.prompt is not None else [self.text]
         answers = [] if self.answer is None else [self.answer]
-        require(rows.table, rows.files[0][0], tuple(dict.fromkeys((*names, *answers, *self._named))), rows.place)
+        require(rows, tuple(dict.fromkeys((*names, *answers, *self._named))))
+        for name in (*names, *answers):
+            require_plain(rows.table, name)
         values = {name: list(map(str, rows.table[name].to_pylist())) for name in (*names, *answers)}
         if self.prompt is None:
             questions: Sequence[str] = values[self.text]
