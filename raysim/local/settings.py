@@ -104,6 +104,12 @@ class Local(Schedulable):
         size = min(self.batch_size or samples, samples)
         return max(samples // size, 1) if self.drop_last else -(-samples // size)
 
+    def smallest_batch(self, samples: int) -> int:
+        """Returns how many samples the smallest mini-batch of a training has."""
+        size = min(self.batch_size or samples, samples)
+        rest = 0 if self.drop_last or self.total_steps(samples) < self.batches(samples) else samples % size
+        return rest or size
+
     def total_steps(self, samples: int) -> int:
         """Returns how many mini-batches one training has."""
         return self.steps if self.steps is not None else self.epochs * self.batches(samples)

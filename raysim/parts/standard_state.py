@@ -95,6 +95,11 @@ def _settings(torch: Any) -> list[Setting]:
             (partial(torch.is_autocast_enabled, kind), partial(torch.set_autocast_enabled, kind), False)
             for kind in ("cpu", "cuda")
         ),
+        (
+            lambda: (torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()),
+            lambda found: torch.set_anomaly_enabled(*found),
+            (False, True),
+        ),
         (_flushes, torch.set_flush_denormal, False),
         (torch.get_deterministic_debug_mode, torch.set_deterministic_debug_mode, 0),
         _attribute(torch.utils.deterministic, "fill_uninitialized_memory", True),
@@ -106,6 +111,9 @@ def _settings(torch: Any) -> list[Setting]:
         (sdp.flash_sdp_enabled, sdp.enable_flash_sdp, True),
         (sdp.mem_efficient_sdp_enabled, sdp.enable_mem_efficient_sdp, True),
         (sdp.math_sdp_enabled, sdp.enable_math_sdp, True),
+        (backends.mha.get_fastpath_enabled, backends.mha.set_fastpath_enabled, True),
+        _attribute(backends.opt_einsum, "enabled", backends.opt_einsum.is_available()),
+        _attribute(torch.nn.utils.parametrize, "_cache_enabled", 0),
         (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "highest"),
         *_precisions(backends),
     ]

@@ -3,20 +3,20 @@ error."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from raysim.data.named import by_name, shape_of, told
 from raysim.parts.errors import BadValue
 from raysim.parts.rng import seed_globals
+from raysim.workers.fixed import Fixed, require_alike
 
 if TYPE_CHECKING:
     from raysim.workers.workbench import Workbench
 
-_SAMPLES = 2
 _MEASURED = 250
 
 
@@ -28,15 +28,17 @@ def try_model(bench: Workbench) -> float:
     """
     federation, net = bench.federation, bench.net
     _require_embedded(bench)
-    x, y = bench.loader(federation.train, np.arange(min(_SAMPLES, len(federation.train))))
-    first = _Made.by(net.module)
+    few = 3 if federation.num_classes == 2 else 2  # another number than that of labels, so that their places show
+    x, y = bench.loader(federation.train, np.arange(min(few, len(federation.train))))
+    first = Fixed.by(net.module)
     with torch.random.fork_rng(devices=[]):
         try:
             outputs, *trained = _passes(bench, x, y)
-            first.require_same(_Made.by(net.module))
+            first.require_same(Fixed.by(net.module))
             net.load(bench.start)
-            first.require_frozen(_Made.by(net.module))
-            _require_alike([outputs, *trained], _passes(bench, x, y))
+            first.require_frozen(Fixed.by(net.module))
+            require_alike([outputs, *trained], _passes(bench, x, y))
+            _try_single(bench, x[:1], y[:1])
         except BaseException as error:
             for note in (_given(error, x, y), *federation.notes):  # a guess at what the data mean may be why
                 error.add_note(note)
@@ -65,17 +67,34 @@ def _passes(bench: Workbench, x: Tensor, y: Tensor) -> list[Tensor]:
         trained = net.module(x)
         _require_outputs(trained, *wanted, when=" in training mode")
         loss, _ = net.gradients(x, y, net.parameters)
-    return [outputs, trained.detach(), loss]
+    return [one.detach().as_subclass(Tensor) for one in (outputs, trained, loss)]
 
 
-def _require_alike(first: list[Tensor], again: list[Tensor]) -> None:
-    """Raises ValueError if a model that was given its first values again does not give what it gave before."""
-    for before, now in zip(first, again, strict=True):
-        if not torch.allclose(before, now, rtol=1e-3, atol=1e-5, equal_nan=True):
-            apart = float((before - now).abs().max())
-            text = f"must give the same for the same values, inputs and seed, got outputs that are {apart:.3g} apart"
-            cure = "keep what changes in its buffers or attributes, which start anew with each client"
-            raise BadValue(f"{text}; {cure}, and not in globals, classes or iterators")
+def _try_single(bench: Workbench, x: Tensor, y: Tensor) -> None:
+    """Lets the model train and predict on one sample, where some mini-batch, or the last piece of a split, has no more.
+
+    x, y: the sample, as a batch. An exception of the model gets a note that says so.
+    """
+    from raysim.workers.workbench import EVALUATION_BATCH  # not at the top, for it imports this file
+
+    federation, scenario = bench.federation, bench.scenario
+    if scenario.clients:
+        trained = any(bench.groups.local(c).smallest_batch(int(n)) == 1 for c, n in enumerate(federation.samples) if n)
+    else:
+        trained = any(scenario.local.smallest_batch(int(n)) == 1 for n in np.unique(federation.samples) if n)
+    tested = [*federation.held_out.sizes, *(len(bench.evaluated[split][1]) for split in scenario.evaluated_splits)]
+    wanted = (x, y, federation.num_classes, federation.loss, scenario.model.wider)
+    try:
+        if trained:
+            with bench.net.training(bench.start, 1):
+                _require_outputs(bench.net.module(x), *wanted, when=" in training mode")
+        if any(size % EVALUATION_BATCH == 1 for size in tested):
+            with bench.net.evaluating(bench.start) as module:
+                _require_outputs(module(x), *wanted)
+    except Exception as error:
+        cure = "let it take one, or take local.drop_last, or a local.batch_size that leaves no rest of one"
+        error.add_note(f"some mini-batches hold one sample only; {cure}" if trained else "it is the last of some split")
+        raise
 
 
 def _require_embedded(bench: Workbench) -> None:
@@ -95,49 +114,6 @@ def _are_probabilities(outputs: Tensor) -> bool:
     """Whether outputs are probabilities of several labels, which logits are by a rare chance only."""
     sums = outputs.sum(-1)
     return outputs.shape[-1] > 1 and bool((outputs >= 0).all()) and bool(torch.allclose(sums, torch.ones_like(sums)))
-
-
-class _Made(NamedTuple):
-    """What a module must not change in a forward pass, for it would be lost."""
-
-    parameters: dict[str, float]  # by name, the sum of one that is frozen, and else 0
-    shapes: dict[str, tuple[int, ...]]  # of dense buffers of floats that a state dict holds
-    constants: dict[str, Tensor]  # those that are not finite
-
-    @classmethod
-    def by(cls, module: nn.Module) -> _Made:
-        sums = {name: 0.0 if p.requires_grad else _sum(p) for name, p in module.named_parameters()}
-        kept = module.state_dict().keys()
-        floats = {n: b for n, b in module.named_buffers() if b.is_floating_point() and b.layout == torch.strided}
-        constants = {name: buffer.clone() for name, buffer in floats.items() if not buffer.isfinite().all()}
-        return cls(sums, {name: tuple(buffer.shape) for name, buffer in floats.items() if name in kept}, constants)
-
-    def require_same(self, after: _Made) -> None:
-        """Raises ValueError if a forward pass made parameters or buffers, or changed what is not averaged."""
-        if made := sorted({*after.parameters} - {*self.parameters}):
-            cure = "make its layer in __init__, or call the module once on zeros of shape (1, *input_shape) there"
-            raise BadValue(f"must have all parameters before its first call, in which it makes {made[0]!r}; {cure}")
-        for name, shape in after.shapes.items():
-            if (first := self.shapes.get(name)) != shape:
-                had = "none" if first is None else f"one of shape {first}"
-                text = f"must have its buffers before its first call, had {had} of the name {name!r}, and got {shape}"
-                cure = "register it in __init__ in its last shape, for it is averaged over clients, or with persistent="
-                raise BadValue(f"{text}; {cure}False, so that it starts anew in each training")
-        for name, value in self.constants.items():
-            now = after.constants.get(name)
-            if now is None or now.shape != value.shape or not bool(((now == value) | (now != now)).all()):
-                text = "is taken for a constant, as it is not finite at first, but training changes it"
-                raise BadValue(f"buffer {name!r} {text}; give it finite values to start from")
-
-    def require_frozen(self, after: _Made) -> None:
-        """Raises ValueError if a frozen parameter is not what it was, once the module has its first values again."""
-        if changed := [name for name, value in self.parameters.items() if after.parameters[name] != value]:
-            text = f"must leave its frozen parameters as they are, but its forward pass changes {changed[0]!r}"
-            raise BadValue(f"{text}; make a buffer of it, with register_buffer, which is averaged over clients")
-
-
-def _sum(frozen: Tensor) -> float:
-    return float(frozen.detach().sum(dtype=torch.float64)) if frozen.is_floating_point() else 0.0
 
 
 def _require_outputs(
@@ -164,6 +140,7 @@ def _require_outputs(
         right, must = outputs.numel() == n, "one number for each input, (n,) or (n, 1)"
     if not right:
         text = f"must return {must}, got shape {got} for n = {n} inputs of shape {told(shape_of(x))}"
+        text += "; some batches hold one sample, so keep the axis of samples, which `squeeze()` drops" * (n == 1)
         several = floats and len(got) > y.ndim + 1
         text += "; inputs are no text, so pool what it returns for each place" * several
         one = loss == "cross_entropy" and classes == 2 and outputs.numel() == n

@@ -50,6 +50,8 @@ CASES: dict[str, tuple[Callable[[], Any], Callable[[Any], Any], Any]] = {
     "matmul": (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "medium"),
     "deterministic": (torch.get_deterministic_debug_mode, torch.set_deterministic_debug_mode, "error"),
     "threads": (torch.get_num_threads, torch.set_num_threads, 2),
+    "anomaly": (torch.is_anomaly_enabled, torch.autograd.set_detect_anomaly, True),
+    "attention": (torch.backends.mha.get_fastpath_enabled, torch.backends.mha.set_fastpath_enabled, False),
     "autocast": (
         lambda: torch.is_autocast_enabled("cpu"),
         lambda on: torch.set_autocast_enabled("cpu", on),

@@ -54,9 +54,10 @@ class Odd(nn.Module):
         return outputs.detach() if self.how == "detached" else outputs
 
 
-def problems(model: Any, data: Any = None) -> str:
+def problems(model: Any, data: Any = None, **local: Any) -> str:
     made = digits(data=data or {"name": "digits", "clients": 5, "partition": "iid"}, algorithm="fedavg")
     made["world"]["dispatch"]["per_round"] = 2
+    made["local"] |= local
     return " ".join(problem.text for problem in inspect(parse_scenario(made | {"model": model})).problems)
 
 
@@ -91,6 +92,40 @@ def test_a_parameter_that_shares_its_memory_is_refused() -> None:
 def test_a_module_without_values_is_refused() -> None:
     with pytest.raises(ScenarioError, match="must have parameters with values, got 'weight' on the device meta"):
         problems(nn.Linear(64, 10, device="meta"))
+
+
+class Single(nn.Module):
+    """Cannot take a batch of one, or has its outputs turned."""
+
+    def __init__(self, how: str, classes: int) -> None:
+        super().__init__()
+        self.how, self.head = how, nn.Linear(4, classes)
+        self.norm = nn.BatchNorm1d(classes, track_running_stats=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        outputs = self.head(x)
+        return {"squeeze": outputs.squeeze, "norm": lambda: self.norm(outputs), "turned": outputs.t}[self.how]()
+
+
+def test_batches_of_one_are_tried_where_there_are_some() -> None:
+    draw = np.random.default_rng(0)
+    x, y = draw.standard_normal((60, 4)), draw.integers(3, size=60)
+    arrays = {"x_train": x[:50], "y_train": y[:50], "x_test": x[50:], "y_test": y[50:]}
+    data = Arrays.of(arrays, clients=5, partition="iid")  # ten samples each
+    told = problems(Single("squeeze", 3), data, batch_size=3)
+    assert "got shape (3,) for n = 1 inputs of shape (4,); some batches hold one sample, so keep the axis" in told
+    assert "some mini-batches hold one sample only; let it" in problems(Single("norm", 3), data, batch_size=3)
+    for how in ("squeeze", "norm"):
+        assert not problems(Single(how, 3), data, batch_size=3, drop_last=True)
+        assert not problems(Single(how, 3), data, batch_size=4)
+
+
+def test_turned_outputs_are_told_where_there_are_two_labels() -> None:
+    draw = np.random.default_rng(0)
+    data = Arrays.of({"x": draw.standard_normal((60, 4)), "y": np.arange(60) % 2}, clients=5, partition="iid")
+    assert "must return logits (n, 2), one for each of 2 labels, got shape (2, 3) for n = 3" in problems(
+        Single("turned", 2), data
+    )
 
 
 def test_the_advice_for_one_logit_leads_to_a_run() -> None:
