@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from raysim.data.named import by_name, shape_of, told
+from raysim.data.named import NamedArrays, by_name, shape_of, told
 from raysim.parts.errors import BadValue
 from raysim.parts.rng import seed_globals
 from raysim.workers.fixed import Fixed, require_alike
@@ -126,9 +126,10 @@ def _require_outputs(
     if wider and got:
         classes = max(classes, got[-1])
     floats = all(one.is_floating_point() for one in by_name(x).values())
+    padded = isinstance(x, NamedArrays) and y.ndim == 1  # so the last token of a text may be none
     if loss == "cross_entropy":
         # Of text, logits may be given for each token: the last one's are used where there is one label for all of them.
-        per_token = not floats and got[:1] == (n,) and len(got) == y.ndim + 2 and got[-1] == classes
+        per_token = not (floats or padded) and got[:1] == (n,) and len(got) == y.ndim + 2 and got[-1] == classes
         right = got == (*y.shape, classes) or per_token
         places = "".join(f", {size}" for size in y.shape[1:])
         must = f"logits (n{places}, {classes}), one for each of {classes} labels"
@@ -141,10 +142,13 @@ def _require_outputs(
     if not right:
         text = f"must return {must}, got shape {got} for n = {n} inputs of shape {told(shape_of(x))}"
         text += "; some batches hold one sample, so keep the axis of samples, which `squeeze()` drops" * (n == 1)
-        several = floats and len(got) > y.ndim + 1
-        text += "; inputs are no text, so pool what it returns for each place" * several
+        several = (floats or padded) and len(got) > y.ndim + 1
+        why = "inputs are no text" if floats else "the last place may be padding"
+        text += f"; {why}, so pool what it returns for each place" * several
         one = loss == "cross_entropy" and classes == 2 and outputs.numel() == n
-        raise BadValue(text + "; for one logit, give y as (n, 1) of 0 and 1, with data.task multi_label" * one)
+        cure = "; return two logits, or, for one, give y as (n, 1) of 0 and 1, with data.task multi_label"
+        wide = loss == "cross_entropy" and y.ndim == 1 and len(got) == 2 and not one
+        raise BadValue(text + cure * one + f"; make its last layer {classes} wide" * wide)
 
 
 def try_metrics(bench: Workbench) -> None:

@@ -112,7 +112,7 @@ def test_arrays_that_are_no_samples_are_errors(tmp_path: Path, changed: dict[str
 def test_labels_of_one_split_and_targets_of_the_other_are_refused() -> None:
     x, y = np.zeros((4, 2)), np.arange(4) % 2
     data = Arrays.of({"x_train": x, "y_train": y, "x_test": x, "y_test": y * 1.0})
-    with pytest.raises(ValueError, match=r"y must be labels or targets in both splits, got int64 of training samples"):
+    with pytest.raises(ValueError, match=r"y must be labels or targets in both, got int64 of training samples"):
         data.load()
 
 

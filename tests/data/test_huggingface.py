@@ -97,6 +97,39 @@ def test_a_missing_value_is_no_value_of_its_own(tmp_path: Path, column: str) -> 
         load(name="huggingface", path=path, label="kind", columns=["who"])
 
 
+def test_arrays_of_bytes_are_images_of_bytes(tmp_path: Path) -> None:
+    """The library gives them as int64."""
+    rows = {"image": PIXELS, "label": [0, 1, 2] * 4}
+    kinds = datasets.Features({"image": datasets.Array3D((6, 6, 3), "uint8"), "label": datasets.Value("int64")})
+    path = saved(tmp_path / "d", datasets.Dataset.from_dict(rows, features=kinds))
+    dataset = load(name="huggingface", path=path, test_share=0.25)
+    assert {image.tobytes() for image in dataset.train.x} < {image.tobytes() for image in PIXELS}
+
+
+def test_a_sample_without_a_label_or_without_numbers_is_refused(tmp_path: Path) -> None:
+    """The hub has -1 for the first."""
+    kinds = datasets.Features(
+        {"x": datasets.List(datasets.Value("float32")), "label": datasets.ClassLabel(names=list("abc"))}
+    )
+    rows: Any = {"x": [[1.0, 2.0]] * 6, "label": [0, 1, 2, -1, 1, 2]}
+    path = saved(tmp_path / "d", datasets.Dataset.from_dict(rows, features=kinds))
+    with pytest.raises(ValueError, match=r"labels must be 0 to 2, .* got -1 in row 3, which stands for no label"):
+        load(name="huggingface", path=path)
+    rows = {"x": [[1.0, 2.0]] * 5 + [None], "label": [0, 1, 2] * 2}
+    path = saved(tmp_path / "e", datasets.Dataset.from_dict(rows, features=kinds))
+    with pytest.raises(ValueError, match="column 'x' must have a value in every row, got 1 without"):
+        load(name="huggingface", path=path)
+
+
+def test_the_split_of_a_damaged_picture_is_named(tmp_path: Path) -> None:
+    broken = images([0, 1]).to_dict()
+    broken["img"][1] = {"bytes": b"broken", "path": None}
+    test = datasets.Dataset.from_dict(broken, features=images([0]).features)
+    path = saved(tmp_path / "d", datasets.DatasetDict({"train": images([0, 1]), "test": test}))
+    with pytest.raises(ValueError, match="row 1 of img of split test must be a whole image"):
+        load(name="huggingface", path=path)
+
+
 def test_class_labels_must_have_the_same_names_in_both_splits(tmp_path: Path) -> None:
     other = images([2, 1]).cast_column("fine", datasets.ClassLabel(names=list("cab")))
     path = saved(tmp_path / "d", datasets.DatasetDict({"train": images([0, 1, 2] * 3), "test": other}))

@@ -73,6 +73,16 @@ def test_pixels_beyond_the_range_are_refused(femnist: Path, pixel: float) -> Non
         load("femnist", femnist)
 
 
+def test_files_of_systems_are_not_read_and_labels_are_whole(femnist: Path) -> None:
+    known = len(load("femnist", femnist).train)
+    (femnist / "train/._of_a_system.json").write_bytes(b"\x00\x05")
+    write_leaf(femnist / "train/more.JSON", {"zoe": ([drawing(1)], [1])})
+    assert len(load("femnist", femnist).train) == known + 1
+    write_leaf(femnist / "train/more.JSON", {"zoe": ([drawing(1)], [1.7])})  # type: ignore[list-item]
+    with pytest.raises(ValueError, match=r"user 'zoe' has a label 1.7, which is no whole number"):
+        load("femnist", femnist)
+
+
 def test_a_user_is_in_one_file(femnist: Path) -> None:
     write_leaf(femnist / "train/2.json", {"a": ([drawing(1)], [1])})
     with pytest.raises(ValueError, match=r"2.json' must be .* user 'a' is in another file, too"):

@@ -1,5 +1,6 @@
 """Files and arrays as people have them: they are read as they are meant, or it is told what is seldom meant."""
 
+import re
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
 from data_sets import load, part
 from image_files import load as load_images
 from image_files import shades, write_image
 from PIL import Image
+from scipy.sparse import csr_matrix
 
 from raysim.data import Table
 from raysim.data.loaded import load as loaded
@@ -239,6 +242,14 @@ def test_arrays_of_objects_are_what_they_hold() -> None:
         InMemory.of(np.array([np.zeros(2), np.zeros(3)], dtype=object))
     with pytest.raises(ValueError, match="got 2 masked ones"):
         InMemory.of(np.ma.masked_array([1, 2, 3], mask=[True, True, False]))
+    with pytest.raises(ValueError, match="got 1 missing ones, the first in row 2; leave"):
+        InMemory.of(np.array([[1, 2], [3, 4], [5, None]], dtype=object))
+    for sparse, cure in ((csr_matrix(X), "x.toarray()"), (torch.zeros(2, 2).to_sparse(), "x.to_dense()")):
+        with pytest.raises(ValueError, match=f"give {re.escape(cure)}"):
+            InMemory.of(sparse)
+    with pytest.raises(ValueError, match=r"rows of one shape: .*; pad or cut them"):
+        InMemory.of([[1, 2], [3]])
+    assert InMemory.of(np.array(["a", "bcd"], dtype=np.dtypes.StringDType())) == InMemory.of(np.array(["a", "bcd"]))
     assert InMemory.of(np.ma.masked_array([1, 2])).shape == (2,)
 
 

@@ -188,9 +188,7 @@ def test_a_missing_text_is_no_value_of_its_own(tmp_path: Path, name: str, column
 
 def test_labels_in_one_file_and_targets_in_the_other_are_refused(tmp_path: Path) -> None:
     train, test = (table(tmp_path / name, frame().assign(kind=kind)) for name, kind in [("a.csv", 1), ("b.csv", 1.5)])
-    with pytest.raises(
-        ValueError, match=r"must be labels or targets in both splits, got int64 of training samples and"
-    ):
+    with pytest.raises(ValueError, match=r"must be labels or targets in both, got int64 of training samples and"):
         load(name="table", path=train, test_path=test, label="kind")
 
 

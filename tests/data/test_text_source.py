@@ -13,6 +13,7 @@ from command_line import command
 from same_bits import same_on_ray
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
+from torch import Tensor, nn
 
 import raysim
 from raysim.data.dataset import Dataset
@@ -152,7 +153,7 @@ def test_samples_of_a_validation_split_test_where_no_others_do(tmp_path: Path, n
 
 
 def test_a_text_is_in_utf_8_without_its_mark_and_no_file_of_a_system(tmp_path: Path) -> None:
-    for name in ("a.txt", "B.TXT", ".ipynb_checkpoints/a-checkpoint.txt", "__MACOSX/a.txt"):
+    for name in ("a.txt", "B.TXT", "README.md", ".ipynb_checkpoints/a-checkpoint.txt", "__MACOSX/a.txt"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes("\N{ZERO WIDTH NO-BREAK SPACE}two words\r\n".encode())
     dataset = Text(path=str(tmp_path), test_share=0.5).load()
@@ -279,6 +280,28 @@ def test_a_finished_run_goes_on_with_the_prompts_of_its_scenario(tmp_path: Path)
     raw["data"] |= {"task": "classify", "label": "who"}
     with pytest.raises(raysim.ScenarioError, match=r"run.generate: needs a language model, .* sequence_classifier"):
         raysim.parse_scenario(raw | {"model": classifier})
+
+
+class Words(nn.Module):
+    """Logits of each token, of which nobody took the mean unless `pooled`."""
+
+    def __init__(self, pooled: bool) -> None:
+        super().__init__()
+        self.words, self.pooled = nn.Embedding(260, 4), pooled
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        logits: Tensor = self.words(input_ids)
+        mask = attention_mask[..., None]
+        return (logits * mask).sum(1) / mask.sum(1) if self.pooled else logits
+
+
+def test_a_padded_text_is_not_classified_by_its_last_place(tmp_path: Path) -> None:
+    """That may be padding, so every text would be given the same label."""
+    raw = scenario(tmp_path)
+    raw["data"] |= {"task": "classify", "label": "who", "tokenizer": "bytes"}
+    (problem,) = inspect(raysim.parse_scenario(raw | {"model": Words(pooled=False)})).problems
+    assert "the last place may be padding, so pool what it returns for each place" in problem.text
+    assert inspect(raysim.parse_scenario(raw | {"model": Words(pooled=True)})).problems == []
 
 
 def test_tokens_that_a_classifier_does_not_embed_are_told_before_training(tmp_path: Path) -> None:

@@ -40,6 +40,13 @@ class Broken(Waves):
     def __getitem__(self, place):
         raise ValueError("no such wave")
 
+def mixed(kind):
+    from PIL import Image
+    if kind == "modes":
+        return [(Image.new("RGB" if place else "L", (4, 4)), place % 2) for place in range(8)]
+    picture = torch.zeros(3, 4, 4)
+    return [(picture if place else picture.to(torch.uint8), place % 2) for place in range(8)]
+
 def palette():
     from PIL import Image
     picture = Image.new("RGB", (4, 4), (10, 200, 30)).quantize(2)
@@ -52,6 +59,18 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "waves.py").write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "waves", raising=False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "complaint"),
+    [
+        ("modes", "resize them in a transform, and convert them to one mode"),
+        ("bytes", "images must be bytes .* got uint8 in 'item 0' and float32 in 'item 1'; make them alike"),
+    ],
+)
+def test_pictures_of_other_kinds_are_refused(kind: str, complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        load(name="torch", train="waves:mixed", args={"kind": kind})
 
 
 def test_a_class_is_read_with_its_arguments() -> None:

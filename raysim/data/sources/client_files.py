@@ -2,6 +2,7 @@
 
 import zipfile
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -11,9 +12,12 @@ from pydantic import Field
 
 from raysim.data.dataset import Dataset
 from raysim.data.sources.hdf5 import read_clients
+from raysim.data.sources.image_folder import TEST
+from raysim.data.sources.inputs import require_finite, require_same_kind, single_of
+from raysim.data.sources.labels import require_alike
 from raysim.data.sources.leaf import OF_USERS, Samples, as_splits
 from raysim.data.sources.raw_samples import Raw, RawSamples
-from raysim.data.sources.reading import PlainUnpickler, load_npz, reading
+from raysim.data.sources.reading import PlainUnpickler, files_below, load_npz, reading
 from raysim.parts.errors import BadValue, MissingFile
 from results.location import location
 
@@ -29,8 +33,9 @@ class ClientFiles(RawSamples):
 
     name: str = "client_files"
     path: Annotated[str, Field(examples=["data/Cifar10"])]
-    """The folder. Training samples are in its folder `train`, and test samples in `test`; without `test`, a share of
-    the samples tests, and without both, the files are in the folder itself."""
+    """The folder. Training samples are in its folder `train`, and test samples in `test` or, if it is not there, the
+    first of `testing`, `val`, `valid`, `validation`, `dev` and `eval`; without any, a share of the samples tests, and
+    without `train`, the files are in the folder itself."""
 
     usual: ClassVar[Mapping[str, str]] = OF_USERS
 
@@ -45,7 +50,7 @@ class ClientFiles(RawSamples):
         """Joins the clients' samples, with a column `user`. Raises FileNotFoundError or ValueError with the file."""
         of_tff, of_files = self._of_tff(), self._files()
         if of_files[0]:
-            splits = as_splits(*(_read(files) for files in of_files if files), order=_order)
+            splits = as_splits(*(_read(files, self.task) for files in of_files if files), order=_order)
         elif of_tff:
             splits = as_splits(*map(_read_tff, of_tff))
         else:
@@ -53,12 +58,21 @@ class ClientFiles(RawSamples):
             where = str(location(self.path).expanduser().absolute())
             raise MissingFile(f"{text} {where!r} has none; correct the path", "path")
         train, *test = (Raw(split.x, split.y, split.columns) for split in splits)
-        return self.made_of(train, test[0] if test else None)
+        dataset = self.made_of(train, test[0] if test else None)
+        unused = [repr(name) for name in self._tests()[1:]]
+        note = f"data.path: the files of {', '.join(unused)} are not used"
+        return replace(dataset, notes=(*dataset.notes, note)) if unused and of_files[0] else dataset
 
     def _files(self) -> tuple[list[Path], list[Path]]:
-        folder = location(self.path).expanduser()
-        train, test = (sorted((folder / name).glob("*.npz")) for name in ("train", "test"))
-        return (train, test) if train else (sorted(folder.glob("*.npz")), [])
+        train, tests = self._in("train"), self._tests()
+        return (train, self._in(tests[0]) if tests else []) if train else (self._in(""), [])
+
+    def _tests(self) -> list[str]:
+        """Returns the folders that may hold test samples, and hold files."""
+        return [name for name in TEST if self._in(name)]
+
+    def _in(self, name: str) -> list[Path]:
+        return files_below(location(self.path).expanduser() / name, (".npz",), deep=False)
 
     def _of_tff(self) -> list[Path]:
         """Returns the two files of TensorFlow Federated; none, unless both are there."""
@@ -71,7 +85,7 @@ def _order(name: str) -> tuple[int, int, str]:
     return (0, int(name), name) if name.isdecimal() else (1, 0, name)
 
 
-def _read(files: list[Path]) -> dict[str, Samples]:
+def _read(files: list[Path], task: str | None) -> dict[str, Samples]:
     """Returns x and y of each client, by the name of its file. Raises ValueError if files differ in kind."""
     found: dict[Path, Samples] = {}
     for file in files:
@@ -85,11 +99,17 @@ def _read(files: list[Path]) -> dict[str, Samples]:
             raise BadValue(f"{text} {x.dtype} of shape {x.shape} and {len(y)} y; correct the file", "path")
         if not len(x):  # a client may have no test samples
             continue
+        if x.dtype.kind == "f":
+            require_finite(x, single_of(x), f"x of {str(file)!r}")
+        y = y.reshape(len(y)) if set(y.shape[1:]) == {1} else y
         found[file] = x, y
-        first, (like, _) = next(iter(found.items()))
-        if x.shape[1:] != like.shape[1:]:
-            text = f"{str(file)!r} must have samples of shape {like.shape[1:]}, as {str(first)!r} has, got"
-            raise BadValue(f"{text} {x.shape[1:]}; make them alike", "path")
+        first, (like, like_y) = next(iter(found.items()))
+        for name, one, other in (("x", x, like), ("y", y, like_y)):
+            if one.shape[1:] != other.shape[1:]:
+                text = f"{str(file)!r} must have {name} of shape {other.shape[1:]}, as {str(first)!r} has, got"
+                raise BadValue(f"{text} {one.shape[1:]}; make them alike", "path")
+        require_same_kind(like, x, str(first), str(file))
+        require_alike((like_y, y), (repr(str(first)), repr(str(file))), task)
     if not found:
         raise BadValue(f"{str(files[0].parent)!r} must have samples, got files without any; make them again", "path")
     return {file.stem: samples for file, samples in found.items()}

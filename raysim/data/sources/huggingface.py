@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from pydantic import Field
@@ -58,16 +58,17 @@ class HuggingFace(RawSamples):
         wanted = [self.train] if self.test is None else [self.train, self.test]
         for key, name in zip(("train", "test"), wanted, strict=False):
             if name not in splits:
-                raise BadValue(f"must be one of the splits {sorted(splits)!r}, got {name!r}", key)
+                cure = "name it, or say null to test on a share" if key == "test" else "name it"
+                raise BadValue(f"must be one of the splits {sorted(splits)!r}, got {name!r}; {cure}", key)
         self._require_same_labels([splits[name] for name in wanted])
-        train, *test = (self._raw(splits[name]) for name in wanted)
+        train, *test = (self._raw(splits[name], f" of split {name}") for name in wanted)
         dataset = self.made_of(train, test[0] if test else None)
         unused = ", ".join(repr(name) for name in splits if name not in wanted)
         return (
             replace(dataset, notes=(*dataset.notes, f"data.path: splits {unused} are not used")) if unused else dataset
         )
 
-    def _raw(self, split: "datasets.Dataset") -> Raw:
+    def _raw(self, split: "datasets.Dataset", where: str = "") -> Raw:
         names = self.inputs if isinstance(self.inputs, tuple) else (self._input(split),)
         y = self._label(split)
         for name in (*names, y, *self.columns):
@@ -80,28 +81,33 @@ class HuggingFace(RawSamples):
         labels = np.asarray(table[y])
         columns = {name: np.asarray(table[name]) for name in self.columns}
         labels = labels if labels.dtype.kind != "O" else labels.astype(np.str_)
-        found = {name: self._inputs(split, name) for name in names}
+        found = {name: self._inputs(split, name, where) for name in names}
         x = NamedArrays(found) if isinstance(self.inputs, tuple) else found[names[0]]
         return Raw(x, labels, columns, getattr(split.features[y], "num_classes", None))
 
-    def _inputs(self, split: "datasets.Dataset", name: str) -> np.ndarray:
+    def _inputs(self, split: "datasets.Dataset", name: str, where: str) -> np.ndarray:
         import datasets
 
         if not isinstance(split.features[name], datasets.Image):
-            values = split.select_columns([name]).with_format("numpy")[:][name]
+            stored = split.select_columns([name])
+            _require_values(name, stored.with_format("arrow")[:][name].null_count)
+            values = stored.with_format("numpy")[:][name]
             shapes = {np.shape(value) for value in values}
             if len(shapes) > 1:
                 raise BadValue(
                     f"values of column {name!r} must have one shape, got {len(shapes)} shapes such "
                     f"as {sorted(shapes)[:2]!r}; pad or cut them"
                 )
-            return np.asarray(values)
+            array = np.asarray(values)  # with bytes as int64
+            return array.astype(np.uint8) if _dtype(split.features[name]) == "uint8" else array
         encoded = split.select_columns([name]).cast_column(name, datasets.Image(decode=False))
         images = [row[name] for row in encoded]
         _require_values(name, images.count(None))
         contents = [Path(image["path"]).read_bytes() if image["bytes"] is None else image["bytes"] for image in images]
-        rows = [f"row {place} of {name}" for place in range(len(images))]
-        names = [image["path"] if image["bytes"] is None else row for image, row in zip(images, rows, strict=True)]
+        rows = [f"row {place} of {name}{where}" for place in range(len(images))]
+        names = [
+            repr(image["path"]) if image["bytes"] is None else row for image, row in zip(images, rows, strict=True)
+        ]
         return decode_all(contents, self.size, names)
 
     def _require_same_labels(self, splits: list["datasets.Dataset"]) -> None:
@@ -133,6 +139,13 @@ class HuggingFace(RawSamples):
         return _only("label", of_classes if len(of_classes) == 1 else usual, split)
 
 
+def _dtype(feature: Any) -> str | None:
+    """Returns the type of the numbers in a column of lists or arrays."""
+    while hasattr(feature, "feature"):
+        feature = feature.feature
+    return getattr(feature, "dtype", None)
+
+
 def _require_values(name: str, missing: int) -> None:
     if missing:
         raise BadValue(f"column {name!r} must have a value in every row, got {missing} without; leave them out")
@@ -140,9 +153,11 @@ def _require_values(name: str, missing: int) -> None:
 
 def _only(key: str, found: list[str], split: "datasets.Dataset") -> str:
     if len(found) != 1:
+        several = ", name several in `inputs`, or save a table of numbers for data of the name `table`"
+        several = several if key == "input" and not found else ""
         raise BadValue(
             f"must be given where it is not the only such column, got "
-            f"{found or 'none'} of {split.column_names!r}; name the column",
+            f"{found or 'none'} of {split.column_names!r}; name the column{several}",
             key,
         )
     return found[0]
@@ -158,7 +173,8 @@ def read_splits(path: str, config: str | None) -> dict[str, "datasets.Dataset"]:
     datasets.disable_progress_bars()
     folder = location(path).expanduser()
     if folder.is_dir():
-        with reading(folder, "a whole folder of `save_to_disk`", "save it again"):
+        cure = "save it again, or read Parquet files with data of the name `parquet`, `table` or `text`"
+        with reading(folder, "a whole folder of `save_to_disk`", cure):
             loaded = datasets.load_from_disk(str(folder))
     else:
         try:

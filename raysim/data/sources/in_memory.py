@@ -38,10 +38,15 @@ class InMemory:
             if any(isinstance(value, list | tuple | np.ndarray) for value in array.flat):
                 raise ValueError("an array must have rows of one shape, got an array of arrays; pad or cut them")
             # NaN does not equal itself, and of pandas' NA that is not known.
-            if missing := sum(value is None or str(value == value) != "True" for value in array.flat):
-                raise ValueError(f"an array must have a value everywhere, got {missing} missing ones; leave these out")
+            lacks = np.array([value is None or str(value == value) != "True" for value in array.flat])
+            if missing := int(lacks.sum()):
+                row = int(lacks.argmax()) // max(array[0].size if array.ndim > 1 else 1, 1)
+                text = f"got {missing} missing ones, the first in row {row}; leave these out"
+                raise ValueError(f"an array must have a value everywhere, {text}")
             numbers = all(isinstance(value, int | float | np.number | np.bool_) for value in array.flat)
             array = np.array(array.tolist()) if numbers else array.astype(np.str_)
+        if array.dtype.kind == "T":  # numpy's texts of any length, of which an array has references
+            array = np.array(array.tolist(), dtype=np.str_).reshape(array.shape)
         hashed = hashlib.blake2b(array.reshape(-1).view(np.uint8).data, digest_size=16)
         return cls(array.shape, str(array.dtype), hashed.hexdigest(), array)
 
@@ -89,10 +94,17 @@ def as_array(values: Any) -> np.ndarray:
     float32."""
     torch = sys.modules.get("torch")
     if torch and isinstance(values, torch.Tensor):
+        if values.layout != torch.strided:
+            raise BadValue("an array must have all its values, got a sparse tensor; give x.to_dense()")
         values = values.detach().cpu().resolve_conj().resolve_neg()
         if values.is_floating_point() and values.dtype not in (torch.float16, torch.float32, torch.float64):
             values = values.float()
-    return np.asarray(values)
+    if hasattr(values, "toarray"):
+        raise BadValue(f"an array must have all its values, got a sparse {type(values).__name__}; give x.toarray()")
+    try:
+        return np.asarray(values)
+    except ValueError as error:  # of lists
+        raise BadValue(f"an array must have rows of one shape: {error}; pad or cut them") from error
 
 
 def _validate(value: Any) -> InMemory:

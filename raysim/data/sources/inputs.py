@@ -71,6 +71,13 @@ def require_finite(x: np.ndarray, single: np.ndarray, what: str) -> None:
         )
 
 
+def require_same_kind(x: np.ndarray, other: np.ndarray, name: str, of_other: str) -> None:
+    """Raises ValueError if one of two arrays of images has bytes, from 0 to 255, and the other may be from 0 to 1."""
+    if (x.dtype == np.uint8) != (other.dtype == np.uint8) and x.ndim > 2:
+        got = f"got {x.dtype} in {name!r} and {other.dtype} in {of_other!r}"
+        raise BadValue(f"images must be bytes (uint8) in all or in none, {got}; make them alike")
+
+
 def single_of(x: np.ndarray) -> np.ndarray:
     """Returns numbers as float32; what is too large for it becomes infinite."""
     with np.errstate(over="ignore"):

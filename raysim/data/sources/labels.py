@@ -25,7 +25,7 @@ def labels_of(
     train, test = _one_each(train, x, task), None if test is None else _one_each(test, x, task)
     if test is not None:
         require_alike((train, test), ("training samples", "test samples"), task)
-    y = train if test is None else joined([train, test])
+    y = train if test is None else joined_labels([train, test])
     train, test = y[: len(train)], None if test is None else y[len(train) :]
     if task == "multi_label":
         return y.astype(np.float32), y.shape[1], Meaning(task, f"0 or 1 for each of {y.shape[1]} labels")
@@ -51,7 +51,7 @@ def labels_of(
     return _numbered(y, len(train), task, known)
 
 
-def joined(parts: Sequence[np.ndarray]) -> np.ndarray:
+def joined_labels(parts: Sequence[np.ndarray]) -> np.ndarray:
     """Returns the labels of all parts. Whole numbers stay so: numpy would make floats of int64 and uint64."""
     whole = all(part.dtype.kind in "iub" for part in parts) and any(part.dtype.kind == "u" for part in parts)
     if not whole:
@@ -74,7 +74,7 @@ def require_alike(parts: Sequence[np.ndarray], names: Sequence[str], task: str |
         if len(kinds) > 1 and (task is None or "texts" in kinds):
             cure = "" if "texts" in kinds else ", or say `task: classes` or `task: regression`"
             got = f"got {parts[0].dtype} of {names[0]} and {part.dtype} of {name}"
-            raise BadValue(f"y must be labels or targets in both splits, {got}; make them alike{cure}")
+            raise BadValue(f"y must be labels or targets in both, {got}; make them alike{cure}")
 
 
 _KIND = {"U": "texts", "S": "texts", "f": "floats", "i": "whole", "u": "whole", "b": "whole"}

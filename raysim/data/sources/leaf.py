@@ -11,6 +11,8 @@ from pydantic import Field
 
 from raysim.data.dataset import Dataset, Split
 from raysim.data.sources.images import Images
+from raysim.data.sources.labels import joined_labels
+from raysim.data.sources.reading import files_below
 from raysim.data.sources.source import Share
 from raysim.data.sources.subset import held_out_size
 from raysim.parts.errors import BadValue, MissingFile
@@ -30,10 +32,12 @@ def read_users(folder: Path, convert: Convert) -> dict[str, Samples]:
     LEAF writes it.
     """
     users: dict[str, Samples] = {}
-    for file in sorted(folder.glob("*.json")):
+    for file in files_below(folder, (".json",), deep=False):
         try:
             by_user = json.loads(file.read_bytes())["user_data"]
             for user, samples in by_user.items():
+                if part := [one for one in samples["y"] if isinstance(one, float) and not one.is_integer()]:
+                    raise ValueError(f"user {user!r} has a label {part[0]}, which is no whole number")
                 x, y = convert(samples["x"], samples["y"])
                 if len(x) != len(y):
                     raise ValueError(f"user {user!r} has {len(x)} x and {len(y)} y")
@@ -60,7 +64,7 @@ def as_splits(*splits: dict[str, Samples], order: Callable[[str], Any] | None = 
         chosen = sorted(users, key=place.__getitem__)
         sizes = [len(users[user][1]) for user in chosen]
         user = np.repeat(np.array([place[user] for user in chosen], dtype=np.int64), sizes)
-        x, y = (np.concatenate([users[user][i] for user in chosen]) for i in (0, 1))
+        x, y = np.concatenate([users[user][0] for user in chosen]), joined_labels([users[user][1] for user in chosen])
         joined.append(Split(x, y, {"user": user}))
     return joined
 
@@ -97,9 +101,11 @@ class LeafImages(Images):
         if not (train and test):
             train, test = self._hold_out(read_users(folder / "all_data", self.convert))
         if not train:
+            has = [f"`{name}`" for name in ("train", "test") if files_below(folder / name, (".json",), deep=False)]
             raise MissingFile(
                 f"{str(folder.absolute())!r} must have JSON files in `train` and `test`, or in `all_data`, but "
-                "has none; make them with LEAF's preprocess.sh, or correct `path`"
+                f"has {f'only some in {has[0]}' if has else 'none'}; make them with LEAF's preprocess.sh, or correct "
+                "`path`"
             )
         for user in self._left_out(sorted(train)):
             del train[user]

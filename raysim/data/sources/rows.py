@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 TEXT = (".txt", ".text", ".md")
 JSON = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
+_OF_A_FOLDER = ("readme", "license")  # names of texts about the others
 _ADDED = ("<BOS>", "<EOS>", "<PAD>")  # by LEAF, to comments of Reddit
 _SAVED = ("dataset_dict.json", "dataset_info.json", "state.json")
 
@@ -169,13 +170,13 @@ def _of_names(folder: Path, share: float) -> tuple[Rows, Rows | None]:
         chosen = {split: [str(file) for file in some if file.suffix] for split, some in found.items() if some}
         rows = _joined("path", chosen.pop("train"), share)._replace(notes=_unused([*chosen][1:]))
         return rows, _joined("path", next(iter(chosen.values())), share) if chosen else None
-    texts = [str(file) for file in files if file.name.lower().endswith(TEXT)]
+    texts = [file for file in files if file.name.lower().endswith(TEXT) and file.stem.lower() not in _OF_A_FOLDER]
     if not texts:
         must = (
             "must be a folder of `save_to_disk`, with files such as train.parquet, .jsonl or .csv, or with .txt files"
         )
         raise BadValue(f"{must}, got {[file.name for file in files][:5]!r} in {str(folder)!r}; name the file", "path")
-    return _joined("path", texts, share), None
+    return _joined("path", [*map(str, texts)], share), None
 
 
 def _is_of(file: Path, splits: tuple[str, ...]) -> bool:

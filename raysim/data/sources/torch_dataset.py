@@ -8,6 +8,7 @@ from pydantic import Field
 from raysim.data.dataset import Dataset
 from raysim.data.named import NamedArrays
 from raysim.data.sources.in_memory import as_array
+from raysim.data.sources.inputs import require_same_kind
 from raysim.data.sources.raw_samples import Raw, RawSamples
 from raysim.parts.errors import BadValue
 from raysim.parts.own import WrongClass, import_class
@@ -72,10 +73,13 @@ def _stacked(values: list[Any], name: str, key: str) -> np.ndarray:
     arrays = [as_array(x.convert("RGB") if getattr(x, "mode", None) == "P" else x) for x in values]
     shapes = {x.shape for x in arrays}
     if len(shapes) != 1:
+        modes = ", and convert them to one mode" * (len({getattr(x, "mode", None) for x in values}) > 1)
         raise BadValue(
             f"inputs {f'{name!r} ' if name else ''}of `{key}` must have one shape, got {len(shapes)} shapes such as "
-            f"{sorted(shapes)[:2]!r}; resize them in a transform"
+            f"{sorted(shapes)[:2]!r}; resize them in a transform{modes}"
         )
+    for place, x in enumerate(arrays):
+        require_same_kind(arrays[0][None], x[None], "item 0", f"item {place}")
     return np.stack(arrays)
 
 
