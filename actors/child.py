@@ -105,9 +105,13 @@ def _serve(pipe: Connection) -> None:
         pipe.send(("told", content))
         return pipe.recv()
 
+    process = os.getpid()
     try:
         while True:
-            pipe.send(_carry_out(pipe, tell))
+            answer = _carry_out(pipe, tell)
+            if os.getpid() != process:  # a copy, which hosted code made by `os.fork` and did not end
+                os._exit(1)
+            pipe.send(answer)
     except (EOFError, ConnectionError, KeyboardInterrupt):  # nobody is left to call, or the work is to end
         return
 

@@ -23,8 +23,15 @@ class Frame(NamedTuple):
 
 def describe(error: BaseException) -> str:
     """Returns an error as one line: its class, its text, and the notes that were added to it."""
-    text = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+    text = _text(error) if isinstance(error, UserError) else f"{type(error).__name__}: {_text(error)}"
     return " - ".join([text, *getattr(error, "__notes__", [])])
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as another:  # a user's class may make it
+        return f"(its text cannot be made: {type(another).__name__})"
 
 
 def trace(error: BaseException) -> str:
@@ -61,7 +68,7 @@ def exhausted(error: BaseException) -> Memory | None:
     """Returns whether an error says that the memory of a GPU or of the node ran out; None if it says neither."""
     if type(error).__name__ == "OutOfMemoryError":  # torch's, which may not be loaded here
         return "gpu"
-    if isinstance(error, MemoryError) or "DefaultCPUAllocator: can't allocate memory" in str(error):
+    if isinstance(error, MemoryError) or "DefaultCPUAllocator: can't allocate memory" in _text(error):
         return "node"
     return None
 

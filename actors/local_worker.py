@@ -85,13 +85,15 @@ class LocalWorker:
 
 def work(pipe: int, gpu: str) -> None:
     """What the process runs."""
-    connection = Connection(pipe)
+    connection, process = Connection(pipe), os.getpid()
     folders: Folders = pickle.loads(connection.recv_bytes())
     orders: SimpleQueue[bytes] = SimpleQueue()
     Thread(target=_receive, args=(connection, orders, folders), daemon=True).start()
     hosts: dict[str, Host] = {}
     while True:
         answer = _answer(orders.get(), hosts, folders, gpu)
+        if os.getpid() != process:  # a copy, which hosted code made by `os.fork` and did not end
+            os._exit(1)
         with suppress(OSError):  # the other thread then ends the process
             connection.send_bytes(answer)
 

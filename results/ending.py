@@ -56,13 +56,13 @@ def declared_over(info: Mapping[str, Any]) -> str | None:
 def ended_by(info: Mapping[str, Any]) -> str | None:
     """Returns what ended a run that came to its end, such as "run.until.bytes=1e+09"."""
     key = info.get("ended_by")
-    until = at(info, "scenario", "run", "until") or {}
     if key == "rounds":
         return f"run.rounds={at(info, 'scenario', 'run', 'rounds')}"
-    if until.get(key) is None:
+    until = at(info, "scenario", "run", "until")
+    if not isinstance(limit := at(until, str(key)), int | float):
         return None
-    about = f", {until['metric']}" if key in ("at_least", "at_most", "patience") else ""
-    return f"run.until.{key}={until[key]:g}{about}"
+    about = f", {at(until, 'metric')}" if key in ("at_least", "at_most", "patience") else ""
+    return f"run.until.{key}={limit:g}{about}"
 
 
 def ended_early(info: Mapping[str, Any]) -> str | None:

@@ -24,11 +24,19 @@ _OR_NULL: dict[str, Kind] = {
     "input_shape": _SHAPE,
 }
 _NUMBER = (int, float)
-_IN_BLOCKS: dict[str, Kind] = {"totals": _NUMBER, "seconds": _NUMBER, "digest": str, "rows": int}  # null, too
+_IN_BLOCKS: dict[str, Kind] = {  # null, too
+    **dict.fromkeys(("totals", "seconds"), _NUMBER),
+    **dict.fromkeys(("digest", "versions"), str),
+    "rows": int,
+}
 _IN_LISTS: dict[str, Kind] = {"machines": dict, "workers": dict, "resumed": dict, "notes": str}
-_DEPENDS_ON: dict[str, Kind] = {"raysim": str, "modules": dict, "files": dict}  # all of them, if there is the block
-_BEST: dict[str, Kind] = {"split": str, "metric": str, "value": _NUMBER, "step": int}
-_DIVERGED: dict[str, Kind] = {"what": str, "round": int, "version": int}  # all of them, if there is the block
+_BLOCKS: dict[str, dict[str, Kind]] = {  # all of them, if there is the block
+    "depends_on": {"raysim": str, "modules": dict, "files": dict},
+    "best": {"split": str, "metric": str, "value": _NUMBER, "step": int},
+    "left": {"step": int, "virtual_time": _NUMBER},
+    "diverged": {"what": str, "round": int, "version": int},
+    "forked_from": {"run": str, "version": int},
+}
 _PARTS = ("data", "model", "algorithm", "topology", "world", "run")  # of its scenario
 _WORDS: dict[Kind, str] = {
     str: "text",
@@ -51,7 +59,7 @@ def wrong_info(info: dict[str, Any]) -> list[str]:
     for key, kind in _IN_LISTS.items():
         inner = info.get(key)
         found += [_wrong(f"{key}.{n}", one, kind) for n, one in enumerate(inner)] if isinstance(inner, list) else []
-    for block, kinds in {"diverged": _DIVERGED, "depends_on": _DEPENDS_ON, "best": _BEST}.items():
+    for block, kinds in _BLOCKS.items():
         if isinstance(inner := info.get(block), dict):
             found += [_wrong(f"{block}.{key}", inner.get(key), kind) for key, kind in kinds.items()]
     for n, machine in enumerate(info.get("machines") or ()) if not any(found) else ():

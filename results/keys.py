@@ -85,6 +85,8 @@ def column(values: Sequence[Value]) -> pa.Array[Any]:
     The array holds integers, numbers or booleans if all values are of that kind, and else texts.
     """
     kinds = {type(value) for value in values if value is not None}
+    if kinds == {int, float}:
+        return pa.array([value if value is None else float(value) for value in values], pa.float64())
     if kinds <= {int, float} or kinds == {bool}:
-        return pa.array(values, pa.float64() if kinds == {int, float} else None)
+        return pa.array(values)
     return pa.array([value if value is None or isinstance(value, str) else json.dumps(value) for value in values])

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import math
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _CURE = "copy it again from where it is whole, or run the scenario again"
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # halves of letters, as JSON escapes them
 _UNDER_WAY = ("running", "forking")  # statuses of runs that go on, or were killed
 SILENT = timedelta(minutes=10)  # seconds without a write after which a run on another machine was probably killed
 
@@ -59,7 +63,9 @@ def _reading(file: Path) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+        if getattr(error, "errno", None) in (errno.EMFILE, errno.ENFILE):  # it is this process that has no room
+            raise
         what = f"be a whole Parquet file, got {' '.join(str(error).split())}"
         raise DamagedTable(file, file.parent.parent, what) from error
 
@@ -217,6 +223,8 @@ class Run:
             schema = schema_of(name, files)
         if unknown := [column for column in columns or () if column not in schema.names]:
             raise ValueError(f"{name}: columns must be of {', '.join(schema.names)}, got {unknown!r}")
+        for file in files:  # a column of another name would be read as null
+            check_schema(file, name)
         self.require_rows(name)
         return read_files(files, schema, None if columns is None else list(columns), filter)
 
@@ -242,7 +250,9 @@ def read_info(folder: Path) -> dict[str, Any]:
     try:
         with reaching(path):
             text = require_file(path).read_text(encoding="utf-8")
-        info = json.loads(text, parse_constant=_no_number)
+        info = json.loads(text, parse_constant=_no_number, parse_int=_integer, parse_float=_number)
+        if _SURROGATE.search(text):
+            json.dumps(info, ensure_ascii=False).encode()  # which are no letters by themselves, but in pairs
     except OSError as error:
         raise NotARun(
             f"{folder}: a run's folder must hold run.json, which cannot be read ({why(error)}); "
@@ -265,6 +275,19 @@ def again(read: Callable[[], T]) -> T:
 
 def _no_number(text: str) -> None:
     raise ValueError(f"{text}, which is no number of JSON")
+
+
+def _integer(text: str) -> int:
+    """Returns an integer as the tables can hold it."""
+    if not -(2**63) <= (value := int(text)) < 2**63:
+        raise ValueError(f"{text[:25]}, which has more than 64 bits")
+    return value
+
+
+def _number(text: str) -> float:
+    if math.isinf(value := float(text)):
+        raise ValueError(f"{text[:25]}, which is beyond all numbers")
+    return value
 
 
 def open_run(folder: str | os.PathLike[str]) -> Run:
@@ -316,10 +339,10 @@ def check_schema(file: Path, name: str) -> tuple[str, ...]:
 
     Raises NotARun where it does not, or is not a Parquet file, and FileNotFoundError where the file is gone.
     """
+    wanted = TABLES[name]
     with _reading(file):
         found = read_schema(file)
-    wanted = TABLES[name]
-    own = own_names(name, found)
+        own = own_names(name, found)
     if [(c.name, c.type) for c in found if c.name not in own] == [(c.name, c.type) for c in wanted]:
         return own
     lacking = sorted(set(wanted.names) - set(found.names))

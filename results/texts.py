@@ -1,6 +1,7 @@
 """Keys, values and numbers as texts for people."""
 
 import math
+import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable
@@ -9,6 +10,8 @@ from typing import Any
 import numpy as np
 
 _QUOTED = 200  # letters of a value that a message quotes
+# Characters that terminals obey, except for ends of lines and tabs, and those that turn the direction of letters.
+_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def quoted(value: Any) -> str:
@@ -20,6 +23,11 @@ def cut(text: str, length: int) -> str:
     """Shortens a long text in the middle, and not at the end, where messages say what to do."""
     tail = length // 4
     return text if len(text) <= length else f"{text[: length - tail]}...{text[-tail:]}"
+
+
+def harmless(text: str) -> str:
+    """Returns a text whose control characters are shown and not obeyed, such as \\x1b for an escape."""
+    return _OBEYED.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def as_word(value: object) -> str:

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from raysim.cli.bad_input import refuse, refusing_wrong_runs
 from raysim.cli.ls import ls
@@ -19,7 +18,8 @@ from results.render import render
 from results.run_set import whole
 from results.runs import How
 from results.show import render as render_summary
-from results.texts import count
+from results.terminal import Terminal
+from results.texts import count, harmless
 
 
 def show(run: RunFolder) -> None:
@@ -28,7 +28,7 @@ def show(run: RunFolder) -> None:
         ls(run)
         return
     with refusing_wrong_runs():
-        found, console = summary(open_run(run)), Console()
+        found, console = summary(open_run(run)), Terminal()
         console.print(render_summary(found))
         if any(score.split == "test" and score.best is not None for score in found.scores):
             text = "best: picked on the test split itself, so it looks better than it is; run.keep_best avoids it"
@@ -140,11 +140,11 @@ def _print_comparison(comparison: Comparison | Paired, format: Format, percent: 
     # Other formats show what was not run in the table.
     not_run = getattr(comparison, "not_run", ()) if format is Format.csv else ()
     for note in (*comparison.notes, *(f"not run: {text}" for text in not_run)):
-        typer.echo(note, err=True)
-    console = Console()
+        typer.echo(harmless(note), err=True)
+    console = Terminal()
     rendered = render(comparison, format, percent, console.width, bold=console.color_system is not None)
     if isinstance(rendered, str):
-        typer.echo(rendered)  # the console would wrap its lines
+        typer.echo(harmless(rendered))  # the console would wrap its lines
     else:
         console.print(rendered)
 

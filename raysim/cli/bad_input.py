@@ -11,12 +11,13 @@ from actors import MissingResources
 from raysim.parts.errors import RunFailed, ScenarioError
 from results import NotARun, NotComparable, UnknownKey
 from results.disk import CannotWrite
+from results.texts import harmless
 
 
 def refuse(*errors: Exception | str) -> NoReturn:
     """Prints what is wrong and ends the command with exit code 2."""
     for error in errors:
-        typer.echo(str(error), err=True)
+        typer.echo(harmless(str(error)), err=True)
     raise typer.Exit(2)
 
 
@@ -28,7 +29,7 @@ def tell(error: Exception) -> None:
         text = str(error)
     else:
         text = "".join(traceback.format_exception(error)).rstrip()
-    typer.echo(text, err=True)
+    typer.echo(harmless(text), err=True)
 
 
 @contextmanager
@@ -44,4 +45,4 @@ def refusing_wrong_runs(*further: type[Exception]) -> Iterator[list[str]]:
     except (NotARun, NotComparable, UnknownKey, *further) as error:  # type: ignore[misc]  # mypy knows no such tuple
         refuse(error)
     for note in notes:
-        typer.echo(note, err=True)
+        typer.echo(harmless(note), err=True)

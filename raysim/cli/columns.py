@@ -3,7 +3,6 @@
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
@@ -12,6 +11,7 @@ from raysim.parts.errors import nearest
 from results import TABLES
 from results.keys import ORIGIN
 from results.schemas import columns_of, description_of
+from results.terminal import Terminal
 
 OWN = {  # how an algorithm adds own columns, by table
     "updates": "what `update`, `local` and `mix` give to `task.log(name=number)`",
@@ -28,7 +28,7 @@ def columns(
     """Tell what each column of a run's tables means: its type, its unit, and when it is null."""
     if table is not None and table not in TABLES:
         refuse(f"columns: must be one of {', '.join(TABLES)}, got {table!r}{nearest(table, list(TABLES))}")
-    console = Console()
+    console = Terminal()
     for place, name in enumerate([table] if table else TABLES):
         console.print(*["\n"] * bool(place), f"[bold]{name}[/]: {description_of(name)}\n", _columns(name), sep="")
         if name in OWN:

@@ -19,6 +19,7 @@ from raysim.runs.result import Result
 from raysim.scenario import Scenario
 from results import summary
 from results.show import render
+from results.terminal import Terminal
 from results.texts import count
 
 
@@ -35,7 +36,7 @@ def watch(
     start: runs the scenario; gets the observer that shows it. where: where it runs, for the display. label: how its
     lines begin; by default with the scenario's name.
     """
-    console, label = Console(), label or scenario.name
+    console, label = Terminal(), label or scenario.name
     with _telling(console), bars(console, transient=dry) if console.is_interactive else nullcontext() as shown:
         state = f"starting in {where}"
         if shown:
@@ -82,7 +83,7 @@ def faster_here(result: Result) -> str | None:
 
 def sum_up(labels: Sequence[str], ends: Sequence[Result | Exception]) -> None:
     """Prints how each of several runs ended: the folder of its results, or why it failed."""
-    console = Console(highlight=False)
+    console = Terminal(highlight=False)
     failed = sum(isinstance(end, Exception) for end in ends)
     console.print(f"\n{count(len(ends), 'run')}, {failed} failed")
     for label, end in zip(labels, ends, strict=True):

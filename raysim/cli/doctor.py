@@ -18,6 +18,7 @@ from raysim.doctor.measurement import Measured
 from raysim.doctor.proposal import Proposal
 from raysim.parts.errors import ScenarioError
 from raysim.sweep import load_sweep
+from results.terminal import Terminal
 
 _STYLES = {"wrong": "red", "differs": "yellow", "note": "dim"}
 
@@ -35,7 +36,7 @@ def doctor(
     except ScenarioError as error:
         refuse(error)
 
-    console = Console(highlight=False)
+    console = Terminal(highlight=False)
     with ending_by_signals(), console.status("starting") as status:
         found = diagnose(first, inline=inline, address=address, seconds=seconds, tell=status.update)
     _show(console, found)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from rich.console import Console, JustifyMethod
+from rich.console import JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
@@ -11,6 +11,7 @@ from raysim.cli.bad_input import refuse, refusing_wrong_runs
 from raysim.cli.options import FolderOfRuns
 from results import load
 from results.listing import lines_below
+from results.terminal import Terminal
 
 
 def ls(
@@ -22,7 +23,7 @@ def ls(
         found = lines_below(folder.resolve(), load(folder.resolve(), damaged=notes), notes, reasons)
         if not found.lines:
             refuse(*notes)
-        console = Console()
+        console = Terminal()
         console.print(listed(*found))
         for reason in reasons:
             console.print(reason, markup=False, highlight=False, soft_wrap=True)

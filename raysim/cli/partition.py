@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Column, Table
 from rich.text import Text
 
@@ -17,6 +17,7 @@ from raysim.parts.errors import BadInput, ScenarioError
 from raysim.runs.inspection import write_partition
 from raysim.scenario import load_scenario
 from results import load, open_run
+from results.terminal import Terminal
 from results.texts import count
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def partition(
         require_writable(out)
     from results.report import report
 
-    console = Console()
+    console = Terminal()
     with TemporaryDirectory() as temporary:
         folders = []
         for place, path in enumerate(scenarios):

@@ -21,6 +21,7 @@ from raysim.scenario.example import example
 from raysim.scenario.kinds import Kind, find_kinds, find_owners, find_parts, find_paths, held_by, kinds
 from raysim.scenario.words import Key, keys_of, source_of
 from raysim.sweep.settings import ScenarioFile
+from results.terminal import Terminal
 
 
 def list_parts(
@@ -34,7 +35,7 @@ def list_parts(
     ] = None,
 ) -> None:
     """List what a scenario can name: algorithms, data sets, models, delays and more; or tell all of one of them."""
-    console = Console()
+    console = Terminal()
     if what is None:
         console.print(_names())
         for text in [text for kind in kinds() for text in kind.choice.installed()[1]]:

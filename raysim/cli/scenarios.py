@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
 from raysim.cli.bad_input import refuse
 from results.disk import writing
+from results.terminal import Terminal
 
 FOLDER = Path(__file__).parents[2] / "scenarios"  # beside the package `raysim`, in a checkout as in an installation
 
@@ -44,7 +44,7 @@ def _show() -> None:
     table = Table(*heads, box=None, header_style="bold", padding=(0, 2, 0, 0))
     for file in _files():
         table.add_row(str(file.relative_to(FOLDER)), escape(_first_sentence(file)))
-    Console().print(table)
+    Terminal().print(table)
 
 
 def _files() -> Iterator[Path]:

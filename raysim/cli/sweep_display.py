@@ -20,6 +20,7 @@ from raysim.sweep.settings import Search
 from results.disk import replacing
 from results.ending import of_divergence
 from results.keys import flatten
+from results.terminal import Terminal
 from results.texts import as_word, count
 from results.yaml import as_yaml
 
@@ -29,7 +30,7 @@ def carry_out(plan: Plan, *, out: Path, write_best: Path | None = None, **where:
 
     write_best: where a search writes the scenario of its best trial. where: see `run_all`.
     """
-    console = Console()
+    console = Terminal()
     folder = out / plan.name
     for line in _partly(plan):
         console.print(line, soft_wrap=True, highlight=False)

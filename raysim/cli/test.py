@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from raysim.cli.bad_input import refuse
 from raysim.laws.subject import Subject
 from raysim.parts.errors import ScenarioError
 from raysim.parts.own import WrongClass
+from results.terminal import Terminal
 
 
 def test(
@@ -34,7 +34,7 @@ def test(
         subject = Subject(what, settings or [], scenario)
     except (WrongClass, ScenarioError) as error:
         refuse(error)
-    console = Console(highlight=False, soft_wrap=True)
+    console = Terminal(highlight=False, soft_wrap=True)
     keys = ", ".join(f"{key}={value!r}" for key, value in subject.block.items() if key != "name")
     console.print(f"[bold]{subject.kind.key}: {escape(what)}[/]" + (f" with {escape(keys)}" if keys else ""))
     counts = {"ok": 0, "failed": 0, "not tried": 0}

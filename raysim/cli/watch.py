@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -19,6 +19,7 @@ from results.glance import Glance, at_work, glance, glances
 from results.listing import labels
 from results.reader import NoRuns
 from results.run_set import RunSet
+from results.terminal import Terminal
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _CURVES = 6  # of a run that are shown
@@ -36,7 +37,7 @@ def watch(
     """Watch a run, or all runs in a folder, until they end: curves, who works, and what is waited for.
 
     In a terminal, it waits for the first run of a folder that holds none."""
-    console = Console()
+    console = Terminal()
     with refusing_wrong_runs():
         if once or not console.is_interactive:
             shown, _ = look(folder, console.width, console.height)

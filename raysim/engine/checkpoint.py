@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -29,9 +30,11 @@ from results.disk import replacing
 from results.location import is_local
 from results.parts import DamagedPart, require_whole, rows_in
 from results.store import local_copy
+from results.texts import quoted
 
 HappenedT = TypeVar("HappenedT", bound=Happened)
 FOLDER, INDEX = "checkpoint", "checkpoint.json"
+_NAME = re.compile(r"records-[0-9]+\.safetensors")  # of files of records; others could lie anywhere
 
 
 @dataclass(frozen=True)
@@ -71,9 +74,11 @@ class Checkpoint:
                 raise ValueError("its content has changed since it was written")
             found = TypeAdapter(cls).validate_json(json.dumps(content | {"folder": ""}), strict=True)
             checkpoint = replace(found, folder=path.parent)
+            if strange := [name for name in checkpoint.digests if not _NAME.fullmatch(name)]:
+                raise ValueError(f"it names {quoted(strange[0])}, which is no file that raysim writes there")
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise DamagedCheckpoint(_told(path, f"it cannot be read: {type(error).__name__}: {error}")) from None
         for name, digest in checkpoint.digests.items():
             file = path.parent / name
@@ -180,7 +185,7 @@ def position(run: Path) -> tuple[int, int]:
     try:
         content = json.loads((run / FOLDER / INDEX).read_text(encoding="utf-8"))
         return content["version"], content["round"]
-    except (OSError, ValueError, KeyError, TypeError):  # resuming from it reports the damage
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):  # resuming from it reports the damage
         return 0, 0
 
 

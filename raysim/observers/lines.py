@@ -4,11 +4,10 @@ import time
 from datetime import timedelta
 from typing import Any
 
-from rich.console import Console
-
 from raysim.engine.progress import Progress
 from raysim.observers.observer import Observer, RunBegin
 from raysim.parts.part import NonNegative
+from results.terminal import Terminal
 
 
 class Lines(Observer):
@@ -23,7 +22,7 @@ class Lines(Observer):
     _printed: float = 0.0  # when the last line was printed
 
     def begin(self, run: RunBegin) -> None:
-        self._console, self._label = Console(), run.label
+        self._console, self._label = Terminal(), run.label
 
     def progress(self, progress: Progress) -> None:
         now = time.monotonic()

@@ -18,6 +18,7 @@ from rich.progress import Progress as Bars
 from raysim.engine.progress import Progress
 from raysim.observers.lines import Lines, describe
 from raysim.observers.observer import Observer, RunBegin, RunEnd
+from results.terminal import Terminal
 
 _EVERY_S = 0.2  # least wall seconds between two changes of a notebook's output
 
@@ -41,7 +42,7 @@ def showing(wanted: bool, runs: int | None = None) -> Iterator[Shown]:
         with NotebookBars() as display:
             yield _on_bars(display, runs)
     elif sys.stderr.isatty():
-        with bars(Console(stderr=True), transient=False) as terminal:
+        with bars(Terminal(stderr=True), transient=False) as terminal:
             yield _on_bars(terminal, runs)
     else:
         yield Shown([LateLines()], lambda: None)
@@ -103,7 +104,7 @@ class LateLines(Lines):
     _began: float = 0.0
 
     def begin(self, run: RunBegin) -> None:
-        self._console, self._label, self._began = Console(stderr=True), run.label, time.monotonic()
+        self._console, self._label, self._began = Terminal(stderr=True), run.label, time.monotonic()
 
     def progress(self, progress: Progress) -> None:
         if time.monotonic() - self._began >= self.every_s:

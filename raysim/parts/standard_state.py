@@ -5,6 +5,7 @@ around it has set, and must leave these settings as it found them.
 """
 
 import logging
+import os
 import random
 import sys
 import threading
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -40,6 +41,8 @@ def standard_state(*, torch: bool = False) -> Iterator[None]:
         _alone.acquire()
     try:
         with ExitStack() as after, np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):
+            after.callback(setattr, os, "_exit", os._exit)
+            setattr(os, "_exit", _not_ending(os._exit))  # noqa: B010 - type checkers let nobody assign to it
             _keep(after, random.getstate, random.setstate)
             _keep(after, np.random.get_state, np.random.set_state)
             if loaded := sys.modules.get("torch"):
@@ -48,6 +51,18 @@ def standard_state(*, torch: bool = False) -> Iterator[None]:
             yield
     finally:
         _alone.release()
+
+
+def _not_ending(end: Callable[[int], NoReturn]) -> Callable[[int], NoReturn]:
+    """Returns what stands for `os._exit` in hosted code: a process that it copies may end so, but not this one."""
+    process = os.getpid()
+
+    def refuse(status: int) -> NoReturn:
+        if os.getpid() != process:
+            end(status)
+        raise RuntimeError(f"os._exit({status}) would end the process and leave the run as it is; raise an exception")
+
+    return refuse
 
 
 def set_standard() -> None:

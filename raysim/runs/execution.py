@@ -1,11 +1,13 @@
 """One run in its folder. The scheduler actor carries it out, or this process if the run is not on Ray."""
 
 import json
+import os
 import time
 import traceback
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +62,11 @@ class Execution:
         """The run's id, which is the name of its folder."""
         return self.folder.name
 
+    @cached_property
+    def process(self) -> int:
+        """The number of the process that carries it out, once that has begun."""
+        return os.getpid()
+
     @property
     def cure(self) -> str:
         """What a user can do once the run has ended early."""
@@ -76,6 +83,7 @@ class Execution:
         checkpoint is damaged. A run that diverges just ends, without models; its digest is that of its tables.
         """
         began = time.perf_counter()
+        assert self.process == os.getpid(), "an execution is carried out once"
         checkpoint, before = self._checkpoint(), self._before()
         info = self._info(checkpoint, before)
         known = {*(before.get("notes") or ()), *self.facts.get("notes", ())}
@@ -146,8 +154,9 @@ class Execution:
             told = self._unwritten(error)
             info |= {"status": "failed", "error": str(error)}
         else:  # of the timeline, such as picks that cannot be followed
-            info |= {"status": "failed", "error": "".join(traceback.format_exception(error))}
-            told = None if isinstance(error, Exception | SystemExit) else JobFailed.by(error, "scheduler")
+            failed = JobFailed.by(error, "scheduler")
+            info |= {"status": "failed", "error": f"{failed}\n{''.join(traceback.format_exception(error))}"}
+            told = None if isinstance(error, Exception | SystemExit) else failed
         return told
 
     def _checkpoint(self) -> Checkpoint | None:
@@ -203,7 +212,10 @@ class Execution:
             raise self._unwritten(problem) from None
 
     def _require_mine(self) -> None:
-        """Raises TakenOver if another process writes this run by now, as run.json says."""
+        """Raises TakenOver if another process writes this run by now, as run.json says, or if this is a copy of it."""
+        if os.getpid() != self.process:
+            text = "this process is a copy of the one that carries the run out, made by `os.fork`, so it ends here"
+            raise TakenOver("writing", f"{text}; let a copy end with `os._exit`", "")
         with suppress(NotARun):
             if (other := read_info(self.folder).get("holder")) != self.holder:
                 who = f"process {other.get('pid')} on {other.get('host')}" if other else "another process"

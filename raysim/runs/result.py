@@ -146,7 +146,9 @@ class Result:
         try:
             with local_copy(file) as copy:
                 tensors = dict(load_file(copy))
-        except SafetensorError as error:
+        except FileNotFoundError:
+            raise
+        except (SafetensorError, OSError) as error:
             raise NotARun(f"{file}: must be a whole file of tensors, got {error}; run the scenario again") from error
         known, found = left.get(which), digest_of(tensors)
         if known not in (None, found):

@@ -167,6 +167,39 @@ def test_what_cannot_be_printed_is_told_and_a_terminal_without_a_width_is_none()
     assert "staleness" in ended.stdout
 
 
+@pytest.mark.chaos
+@pytest.mark.parametrize(
+    ("does", "code", "told"),
+    [
+        ("sys.stdout.close()", 1, "standard output: was closed by code of yours; `raysim show` tells what became of a"),
+        (
+            "threading.Thread(target=time.sleep, args=(1e6,)).start()",
+            0,
+            "the command is over, and ends without threads that do not: ",
+        ),
+        ("os.fork()", 0, "this process is a copy of the one that carries the run out, made by `os.fork`"),
+    ],
+)
+def test_what_own_code_does_to_its_process_hides_no_end(does: str, code: int, told: str, tmp_path: Path) -> None:
+    lines = (
+        "import os, sys, threading, time",
+        "from raysim.algorithms import FedAvg",
+        "class Doing(FedAvg):",
+        "    def update(self, task, message, state):",
+        f"        if task.dispatch == 0: {does}",
+        "        return super().update(task, message, state)",
+    )
+    (tmp_path / "doing.py").write_text("\n".join(lines))
+    path = write(tmp_path, digits(algorithm="doing:Doing", run__rounds=2))
+    line = [sys.executable, "-m", "raysim", "run", str(path), "--inline", "--out", "runs"]
+    ended = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENT_S, check=False)
+    assert (ended.returncode, "Traceback" in ended.stderr) == (code, False)
+    assert told in ended.stderr
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert open_run(folder).status == "finished"
+    assert len(open_run(folder).table("updates")) == open_run(folder).info["totals"]["dispatched"]
+
+
 # --- cases that fail --------------------------------------------------------------------------------------------------
 
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import raysim
 from raysim.cli.app import app
-from raysim.parts.errors import RaysimError, StopRun
+from raysim.parts.errors import DamagedCheckpoint, RaysimError, StopRun
 from results import CannotWrite, NotARun
 
 VALUES: list[Any] = [None, True, -1, 1.5, "text", [], [1], {}, {"a": 1}]
@@ -105,6 +105,8 @@ DAMAGES: dict[str, Any] = {
     "run.json: depends_on.modules: must be a block of keys, got None": _info("depends_on", {"raysim": "0.1.0"}),
     "run.json: best.metric: must be text, got None": _info("best", {"split": "test", "value": 1.0, "step": 1}),
     "run.json: machines.0.workers: must be text, got 0": _info("machines", [{"workers": [0]}]),
+    "run.json: must be JSON, got 10000000000000000000, which has more than 64 bits": _info("seed", 10**19),
+    "run.json: left.step: must be an integer, got None": _info("left", {"model": "x"}),
     "run.json: git: must be a block of keys, got 1": _info("git", 1),
 }
 
@@ -127,6 +129,18 @@ def test_what_is_damaged_is_told_by_every_command_and_stays_as_it_is(told: str, 
         assert reached or answer.exception is None or isinstance(answer.exception, TOLD), words
         if words[0] != "end":
             assert before == {file: (file.lstat().st_mtime_ns, file.lstat().st_size) for file in folder.rglob("*")}
+
+
+def test_a_checkpoint_names_files_of_its_own_only(early: Path, tmp_path: Path) -> None:
+    """A stranger's could name a device, or a secret to look for."""
+    folder = Path(shutil.copytree(early, tmp_path / early.name))
+    file = folder / "checkpoint" / "checkpoint.json"
+    content = json.loads(file.read_text())
+    del content["sha256"]
+    content["digests"] = {"../../../../dev/zero": "0"}
+    file.write_text(json.dumps(content | {"sha256": hashlib.sha256(json.dumps(content).encode()).hexdigest()}))
+    with pytest.raises(DamagedCheckpoint, match="which is no file that raysim writes there"):
+        raysim.resume(folder, inline=True)
 
 
 def test_a_run_that_generates_no_text_is_told_so(early: Path, tmp_path: Path) -> None:

@@ -3,12 +3,14 @@
 from html.parser import HTMLParser
 from pathlib import Path
 
+from command_line import command
 from reported_runs import evaluation, made, step, when
 from test_serve import page as served
 
 from results import load
 from results.report import report
 
+OBEYED = "\x1b]0;evil\x07\x1b[2J\u202e"  # what terminals obey
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(1)>\"'--><!-- ${x}& $\\frac$"
 
 
@@ -61,3 +63,21 @@ def test_the_live_page_shows_texts(tmp_path: Path) -> None:
     ):
         html = served(tmp_path, path)
         assert set(Active(html).found) <= {"script"} and "<script>alert" not in html
+
+
+def test_the_terminal_shows_texts_and_obeys_none(tmp_path: Path) -> None:
+    for place in range(2):
+        rows = {"evaluations": [evaluation(1, 0.5, metric=f"accuracy{OBEYED}")], "steps": [step(1, 5, 1.0)]}
+        scenario = {"name": OBEYED, "algorithm": {"name": f"a{OBEYED}{place}"}}
+        made(tmp_path / f"r{place}{OBEYED}", rows, scenario, status="failed", error=OBEYED, notes=[OBEYED])
+    (tmp_path / OBEYED).mkdir()
+    (tmp_path / OBEYED / "run.json").write_text("{")
+    first = sorted(tmp_path.iterdir())[0]
+    for words in (
+        ["show", first],
+        ["ls", tmp_path],
+        ["compare", tmp_path, "--unfinished"],
+        ["show", tmp_path / OBEYED],
+    ):
+        shown = command(*words).output
+        assert "x1b" in shown and not set(OBEYED) & set(shown) - set("]0;evil[2J")
