@@ -20,6 +20,11 @@ class TrainingLoss(Part):
 
     name: str
 
+    @property
+    def mixes(self) -> bool:
+        """Whether it also takes mixed labels, (n, classes) float32: the share of each label in a sample."""
+        return False
+
     def problems(self) -> Iterator[tuple[str, str]]:
         """Yields (key, what is wrong with it), whatever the data are."""
         yield from ()
@@ -41,9 +46,10 @@ class TrainingLoss(Part):
 
         outputs, labels = per_label(output, target)
         losses = self.each(outputs, labels)
-        if getattr(losses, "shape", None) != labels.shape:
+        shape = labels.shape[:1] if self.mixes else labels.shape
+        if getattr(losses, "shape", None) != shape:
             got = f"shape {tuple(losses.shape)}" if hasattr(losses, "shape") else repr(losses)
-            text = f"must give a loss for each sample, shape {tuple(labels.shape)}, got {got}; take no mean of them"
+            text = f"must give a loss for each sample, shape {tuple(shape)}, got {got}; take no mean of them"
             raise BadInput("run.loss", text)
         if output.requires_grad and not losses.requires_grad:
             raise BadInput("run.loss", "must give losses that have a gradient, got some without; detach no outputs")
@@ -68,6 +74,10 @@ class CrossEntropy(TrainingLoss):
     """Probability that is taken from the label and spread evenly over all labels (Szegedy et al., CVPR 2016)."""
     class_weights: tuple[NonNegative, ...] = ()
     """Factor of the loss of each label's samples; the mean is over samples. []: 1 for all."""
+
+    @property
+    def mixes(self) -> bool:
+        return not self.class_weights
 
     def each(self, outputs: Tensor, labels: Tensor) -> Tensor:
         from torch.nn.functional import cross_entropy

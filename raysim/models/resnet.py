@@ -17,7 +17,7 @@ WIDTHS = (64, 128, 256)
 
 
 class ResNet(ModelPart):
-    """A residual network for small images: three groups of blocks, two hidden dense layers, and the head."""
+    """A residual network for small images, with GroupNorm: three groups of blocks, two hidden layers, and the head."""
 
     takes: ClassVar[tuple[Inputs, ...]] = ("images",)
 

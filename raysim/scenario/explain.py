@@ -71,7 +71,7 @@ def _problem(details: ErrorDetails, schema: type[Part], raw: dict[str, Any]) -> 
         return path, f"must be a key of text, got {quoted(details['input'])}; put it in quotes"
     if kind == "extra_forbidden":
         known = list(part.model_fields) if part else []
-        paths = _elsewhere(str(keys[-1]), path.rpartition(".")[0], schema)
+        paths = _elsewhere(str(keys[-1]), path.rpartition(".")[0], schema, raw)
         meant = f" (did you mean {' or '.join(map(repr, paths[:3]))}?)" if paths else nearest(keys[-1], known)
         return path, f"unknown key{meant}; known here: {', '.join(known)}"
     if kind == "missing":
@@ -87,18 +87,34 @@ def _problem(details: ErrorDetails, schema: type[Part], raw: dict[str, Any]) -> 
     return path, f"{must}, got {quoted(value)}{nearest(value, options)}"
 
 
-def _elsewhere(key: str, at: str, root: type[Part]) -> list[str]:
+def _elsewhere(key: str, at: str, root: type[Part], raw: dict[str, Any]) -> list[str]:
     """Returns the paths that are probably meant by an unknown key: the known name of another one, or the shortest paths
-    of the same last word. None where another part has the key just there. at: the path of the block that has it."""
+    of the same last word, in parts that the file names. None where another part has the key just there.
+
+    at: the path of the block that has it.
+    """
     here = f"{at}.{key}" if at else key
     if path := _OTHERS.get(key.lower().replace("_", "").replace("-", "")):
         return [path.removeprefix(f"{at}.")] if path != here else []
-    every = [path for path in dict.fromkeys(path for path, _, _ in walk(root)) if path.rpartition(".")[2] == key]
-    found = [path for path in every if at and path.startswith(f"{at}.")] or every  # rather within the block
-    if here in every:
+    every = [(path, owner) for path, owner, _ in walk(root) if path.rpartition(".")[2] == key]
+    if any(path == here for path, _ in every):
         return []
+    had = list(dict.fromkeys(path for path, owner in every if _has(raw, path.split(".")[:-1], owner, root)))
+    found = [path for path in had if at and path.startswith(f"{at}.")] or had  # rather within the block
     words = min((path.count(".") for path in found), default=0)
     return [path for path in found if path.count(".") == words]
+
+
+def _has(raw: Any, keys: Sequence[str], owner: type[Part], root: type[Part]) -> bool:
+    """Tells whether a file has the block or the part at a path. A block that it leaves out is there, with its defaults;
+    a list is not."""
+    found = [raw]
+    for key in keys:
+        held = [one[key] for one in found if isinstance(one, dict) and key in one]
+        found = [one for value in held for one in (value if isinstance(value, list | tuple) else [value])]
+    if names := names_of(owner):
+        return any(isinstance(block := spell_out(one), dict) and block.get("name") in names for one in found)
+    return bool(found) or not isinstance(root.model_fields[keys[0]].default, tuple)
 
 
 def _beside_a_name(keys: Sequence[int | str], raw: Any) -> str:

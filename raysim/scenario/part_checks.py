@@ -42,10 +42,9 @@ def local_problems(scenario: Scenario) -> Iterator[Problem]:
         if one.images and isinstance(data, Quadratic | LinearRegression | Shakespeare):
             text = f"{one.name} is for images, and {data.name} has none; leave it out, or name a function of your own"
             yield Problem(path, text)
-        if isinstance(one, MixUp) and scenario.run.loss is not None:
-            yield Problem(
-                path, f"mixup mixes labels, which run.loss does not take; leave it or {scenario.run.loss.name} out"
-            )
+        if isinstance(one, MixUp) and (loss := scenario.run.loss) and not loss.mixes:
+            text = "mixup mixes labels, of which run.loss takes one a sample; leave mixup out, or take cross_entropy"
+            yield Problem(path, f"{text} without class_weights, got {loss.name}")
         if isinstance(one, AugmentFunction):
             yield from (Problem(f"{path}.{key}", text) for key, text in one.problems())
     if local.precision == "tf32" and not scenario.resources.gpus_per_client:

@@ -41,7 +41,7 @@ def _keys(schema: Schema, definitions: dict[str, Schema], above: str) -> Iterato
     """Yields the keys of a block, and of the blocks that these hold. above: where the block is, with a dot."""
     for name, value in schema["properties"].items():
         meaning = value.get("description") or _of_definition(value, definitions)
-        default = _default(value, definitions) if "default" in value else "required"
+        default = "required" if name in schema.get("required", ()) else _default(value, definitions)
         yield Key(above + name, kind(value), unit_of(value), default, meaning)
         for block, below in _blocks(value):
             if "properties" in definitions[block] and f".{name}." not in f".{above}":
@@ -121,11 +121,11 @@ def _of_definition(schema: Schema, definitions: dict[str, Schema]) -> str:
 
 def _default(schema: Schema, definitions: dict[str, Schema]) -> str:
     """Spells a default. That of a named part is spelled as short as a scenario file may."""
-    value = schema["default"]
+    value = schema.get("default", {})  # what makes a new block each time is not in the schema
     if not isinstance(value, dict):
         return yaml(value)
     if "name" not in value:
-        return "its defaults"
+        return "its defaults" if value else "{}"
     for alternative in [schema, *schema.get("anyOf", [])]:
         if "discriminator" in alternative:
             target = alternative["discriminator"]["mapping"][value["name"]]

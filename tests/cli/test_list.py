@@ -93,6 +93,10 @@ def test_a_class_of_ones_own_is_told_too() -> None:
     assert "name: toys:Buffered" in told.split("Example")[1]
 
 
+def test_a_block_that_may_be_left_out_is_not_required() -> None:
+    assert "block; default {}" in next(line for line in shown("list", "module").splitlines() if " args " in line)
+
+
 @pytest.mark.parametrize(
     ("word", "expected"),
     [

@@ -21,6 +21,7 @@ from raysim.local.augment import (
     RandAugment,
 )
 from raysim.local.augmenter import Augmenter, Pixels
+from raysim.local.loss import CrossEntropy
 
 EVERY: list[Augmentation] = [
     Crop(padding=2),
@@ -77,6 +78,15 @@ def test_mixup_mixes_labels_as_it_mixes_inputs() -> None:
     assert found.numpy() == pytest.approx(torch.einsum("nk,kchw->nchw", y[:, :6], x).numpy(), abs=1e-6)
 
 
+def test_a_smoothed_cross_entropy_of_mixed_labels_is_that_of_each_label_by_its_share() -> None:
+    x = images()
+    _, mixed = augmented(x, MixUp(alpha=1.0))
+    loss, outputs = CrossEntropy(label_smoothing=0.1), torch.randn(6, 10)
+    each = torch.stack([loss.each(outputs, torch.full((6,), label)) for label in range(10)], 1)
+    assert float(loss(outputs, mixed)) == pytest.approx(float((mixed * each).sum(1).mean()), rel=1e-5)
+    raysim.parse_scenario(digits(local__augment=["mixup"], run__loss={"name": "cross_entropy", "label_smoothing": 0.1}))
+
+
 def test_every_part_is_tried() -> None:
     assert {type(one) for one in EVERY} == set(AUGMENTATIONS)
 
@@ -122,7 +132,7 @@ def test_tables_have_functions_of_their_own(tmp_path: Any) -> None:
             quadratic([[1.0]], "fedavg", {"dispatch": {"per_round": 1}}, 1, local__augment=["crop"]),
             r"local\.augment\.0: crop is for images, and quadratic has none",
         ),
-        (digits(local__augment=["mixup"], run__loss="focal"), r"local\.augment\.0: mixup mixes labels"),
+        (digits(local__augment=["mixup"], run__loss="focal"), r"mixup mixes labels, .* got focal"),
         (digits(local__augment=["croop"]), "did you mean 'crop'"),
         (digits(local__precision="tf32"), r"local\.precision: must be float32 or bfloat16 on CPUs"),
         (digits(local__precision="fp16"), r"local\.precision: must be 'float32', 'tf32' or 'bfloat16'"),
