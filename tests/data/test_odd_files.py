@@ -395,6 +395,56 @@ def test_labels_of_whole_numbers_stay_classes_in_every_type_of_them() -> None:
     assert (floats.loss, floats.num_classes) == ("cross_entropy", 3)
 
 
+@pytest.mark.parametrize("user", [np.where(Y, Y, np.nan), np.array(["", "a", "b"])[Y]])
+def test_a_missing_owner_is_no_owner(tmp_path: Path, user: np.ndarray) -> None:
+    row = int((Y == 0).argmax())
+    with pytest.raises(ValueError, match=f"'user' must have a value in every row, got none in row {row}; fill it"):
+        load(name="arrays", arrays={"x": X, "y": Y, "user": user})
+    pq.write_table(pa.table({"a": X[:, 0], "label": Y, "user": np.where(Y, Y, np.nan)}), tmp_path / "t.parquet")
+    with pytest.raises(ValueError, match=rf"missing values: .* in 'user', the first in row {row} of '.*t.parquet'"):
+        features(tmp_path / "t.parquet", client="user")
+    column = load(name="arrays", arrays={"x": X, "y": Y, "user": Y[:, None]}).train.columns["user"]
+    assert column.shape == (len(column),)
+
+
+@pytest.mark.parametrize(
+    ("name", "cure"),
+    [
+        ("t.csv", "take data of the name `table`"),
+        ("t.npy", "with numpy.savez"),
+        ("t.pt", "such as 't/data.pkl'; write x"),
+    ],
+)
+def test_files_of_other_kinds_are_no_archives_of_arrays(tmp_path: Path, name: str, cure: str) -> None:
+    FRAME.to_csv(tmp_path / "t.csv")
+    np.save(tmp_path / "t.npy", X)
+    torch.save({"x": torch.zeros(2)}, tmp_path / "t.pt")
+    with pytest.raises(ValueError, match=rf"{name}' must be a whole .npz file of arrays .*{re.escape(cure)}"):
+        load(name="arrays", path=str(tmp_path / name))
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "keys", "complaint"),
+    [
+        (
+            np.where(np.arange(12).reshape(4, 3) == 7, -1, 3),
+            [0, 1] * 2,
+            {"inputs": "tokens"},
+            "got -1 in row 2, place 1",
+        ),
+        (
+            X[:4],
+            np.where(np.arange(12).reshape(4, 3) == 7, 0.5, 1),
+            {"task": "multi_label"},
+            "with 0.5 in row 2; make it",
+        ),
+    ],
+)
+def test_the_place_of_what_does_not_fit_is_named(x: Any, y: Any, keys: Any, complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        load(name="arrays", arrays={"x": x, "y": np.array(y)}, **keys)
+
+
 def test_texts_that_may_be_targets_are_told() -> None:
     texts = np.array([f"{1000 * value:,.1f}" for value in X[:, 0]])
     many, numbers = load(name="arrays", arrays={"x": X, "y": texts}).notes

@@ -173,6 +173,14 @@ def test_lists_records_and_bytes_are_no_texts(tmp_path: Path, cell: Any) -> None
         Text(path=str(tmp_path / "t.parquet")).load()
 
 
+@pytest.mark.parametrize("cell", ["true", "00.50", "1:30", "2026-11-01"])
+def test_cells_of_texts_are_as_they_stand(tmp_path: Path, cell: str) -> None:
+    """Without that, an answer would be that of Python: True, 0.5, 01:30:00."""
+    (tmp_path / "t.csv").write_text("text,answer\n" + f"what?,{cell}\n" * 4)
+    ids = Text(path=str(tmp_path / "t.csv"), answer="answer").load().train.x["input_ids"][0]
+    assert Bytes().fitted([]).decode(ids.tolist()).startswith(f"what?{cell}")
+
+
 def test_cells_of_csv_may_have_many_lines(tmp_path: Path) -> None:
     lines = 'said "this",\nand \U0001f642\n' * 40
     frame = pd.DataFrame({"text": [f"{at} {lines}" for at in range(1500)]})  # more than Arrow reads in one block

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,11 +20,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def read_table(key: str, patterns: tuple[str, ...], columns: tuple[str, ...] | None = None, suffix: str = "") -> Rows:
+def read_table(
+    key: str,
+    patterns: tuple[str, ...],
+    columns: tuple[str, ...] | None = None,
+    suffix: str = "",
+    texts: Collection[str] = (),
+) -> Rows:
     """Reads all files that match, with the same columns, the files of a pattern in order of their names.
 
     key: the key of the patterns, for errors. columns: those to read of Parquet files that have all of them; None: all.
-    suffix: of the files' names, where they need not have one.
+    suffix: of the files' names, where they need not have one. texts: columns of CSV whose cells are texts.
     """
     import pyarrow.parquet as pq
 
@@ -38,7 +45,7 @@ def read_table(key: str, patterns: tuple[str, ...], columns: tuple[str, ...] | N
         elif path.lower().endswith(SUFFIXES):
             what, cure = "a whole CSV file with a line of column names", "correct it, or write it again, in UTF-8"
             with reading(path, what, cure), local_copy(location(path)) as copy:
-                tables.append(read_csv(str(copy)))
+                tables.append(read_csv(str(copy), texts))
         else:
             folder = is_local(location(path)) and Path(path).expanduser().is_dir()
             cure = f"name its files, such as {str(Path(path) / '*.csv')!r}" if folder else "save it as one"
@@ -66,6 +73,8 @@ def table_of(key: str, columns: dict[str, np.ndarray]) -> Rows:
 
 def require(rows: Rows, names: tuple[str, ...]) -> None:
     """Raises ValueError unless a table has one column of each name, with a value in every row."""
+    import pyarrow.compute as pc
+
     table, path = rows.table, rows.name
     if lacking := [name for name in names if name not in table.column_names]:
         raise BadValue(f"{path} must have a column {lacking[0]!r}, got {table.column_names[:20]!r}; correct the name")
@@ -75,9 +84,9 @@ def require(rows: Rows, names: tuple[str, ...]) -> None:
             f"{path} must have one column of each name used, got {times[double[0]]} columns "
             f"{double[0]!r}; rename or drop the others"
         )
-    counts = {name: table[name].null_count for name in names if table[name].null_count}
-    if counts:
-        first = {name: rows.place(table[name].is_null().index(True).as_py()) for name in counts}
+    lacks = {name: table[name].is_null(nan_is_null=True) for name in names}
+    if counts := {name: count for name, lack in lacks.items() if (count := pc.sum(lack).as_py())}:
+        first = {name: rows.place(lacks[name].index(True).as_py()) for name in counts}
         text = ", ".join(f"{count} in {name!r}, the first in {first[name]}" for name, count in counts.items())
         raise BadValue(
             f"{path} must have a value in every row of the columns used, got missing values: {text}; "

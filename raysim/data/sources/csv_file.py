@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,9 +14,10 @@ SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _BETWEEN = ",;\t|"
 
 
-def read_csv(path: str) -> pa.Table:
+def read_csv(path: str, texts: Collection[str] = ()) -> pa.Table:
     """Reads a CSV file. Its line of names tells what is between cells: what cuts it into most names. Numbers may have
-    decimal commas, unless commas are between them. Raises errors of pyarrow, which name the line."""
+    decimal commas, unless commas are between them. texts: columns whose cells are texts as they stand, such as 0.50.
+    Raises errors of pyarrow, which name the line."""
     import pyarrow as pa
     import pyarrow.csv as pa_csv
 
@@ -29,7 +31,9 @@ def read_csv(path: str) -> pa.Table:
             read_options=pa_csv.ReadOptions(use_threads=threads),
             parse_options=pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
             # An empty cell is no label of its own.
-            convert_options=pa_csv.ConvertOptions(strings_can_be_null=True, decimal_point=decimal_point),
+            convert_options=pa_csv.ConvertOptions(
+                strings_can_be_null=True, decimal_point=decimal_point, column_types=dict.fromkeys(texts, pa.string())
+            ),
         )
         _ = table.column_names  # raises an error if they are not in UTF-8
         return table

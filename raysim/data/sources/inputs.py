@@ -123,8 +123,9 @@ def _guessed(x: np.ndarray) -> tuple[str | None, str | None]:
 def _tokens(x: np.ndarray, what: str) -> np.ndarray:
     whole = x.dtype.kind in "iub" or bool((x == np.floor(x)).all())
     if not whole or x.min() < 0 or x.max() >= 2**31:
-        bad = x[(x != np.floor(x)) | (x < 0) | (x >= 2**31)][0]
-        raise BadValue(f"{what} must be whole numbers from 0 to {2**31 - 1} for `inputs: tokens`, got {bad.item()}")
+        row, place = np.argwhere((x != np.floor(x)) | (x < 0) | (x >= 2**31))[0].tolist()
+        must = f"{what} must be whole numbers from 0 to {2**31 - 1} for `inputs: tokens`"
+        raise BadValue(f"{must}, got {x[row, place].item()} in row {row}, place {place}; give a token there")
     return x.astype(np.int32)
 
 

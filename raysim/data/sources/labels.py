@@ -42,7 +42,8 @@ def labels_of(
         train, test = y[: len(train)], y[len(train) :] if test is not None else None
     if y.ndim > 1:  # labels of tokens (n, length) or pixels (n, height, width) keep their numbers
         classes, noun = int(y.max()) + 1, "token" if y.ndim == 2 else "pixel"
-        return y.astype(np.int64), classes, Meaning("classes", f"a label of {classes} for each {noun}")
+        notes = ("data.task: rows of y may be one-hot; if they are, take y.argmax(axis=1)",) if _are_one_hot(y) else ()
+        return y.astype(np.int64), classes, Meaning("classes", f"a label of {classes} for each {noun}", notes)
     if test is not None and len(strangers := np.setdiff1d(test, train)):
         raise BadValue(
             f"labels of test samples must be labels of training samples, got {strangers[0].item()!r} in "
@@ -91,8 +92,11 @@ def _one_each(y: np.ndarray, x: Any, task: str | None) -> np.ndarray:
     """Returns labels or targets with one axis, or with those of the task or of tokens. Raises ValueError, which says
     what to do."""
     if task == "multi_label":
-        if y.ndim != 2 or y.dtype.kind not in "fiub" or not ((y == 0) | (y == 1)).all():
+        bits = (y == 0) | (y == 1)
+        if y.ndim != 2 or y.dtype.kind not in "fiub" or not bits.all():
             got = f"{y.dtype} of shape {y.shape!r}"
+            if y.ndim == 2 and y.dtype.kind in "fiub":
+                got += f", with {_first(y, ~bits, len(y))}; make it 0 or 1"
             raise BadValue(
                 f"y must be 0 or 1 for each of several labels, (n, labels), for `task: multi_label`, got {got}"
             )

@@ -77,6 +77,7 @@ class RawSamples(Images):
 
         Raises ValueError if they are not samples as above, or if the splits do not agree.
         """
+        train, test = _with_values(train), None if test is None else _with_values(test)
         exact = self.scale == "standard"
         x, told_of_x = inputs_of(train.x, None if isinstance(self.inputs, tuple) else self.inputs, TRAINING, exact)
         if test is None:
@@ -117,6 +118,20 @@ class RawSamples(Images):
         if self.scale == "standard" and isinstance(train.x, np.ndarray) and train.x.dtype.kind == "f":
             train, test = standardised(train, test, of_x.key)
         return Dataset(train, test, classes, loss=loss, meaning=meaning, notes=notes)
+
+
+def _with_values(raw: Raw) -> Raw:
+    """Returns samples with columns (n,). Raises ValueError if one lacks a value, which would be an owner of its own."""
+    columns = {
+        name: column.reshape(len(column)) if set(column.shape[1:]) == {1} else column
+        for name, column in raw.columns.items()
+    }
+    for name, column in columns.items():
+        lacks = np.isnan(column) if column.dtype.kind == "f" else column == "" if column.dtype.kind == "U" else None
+        if lacks is not None and lacks.any():
+            row = int(np.argwhere(lacks)[0][0])
+            raise BadValue(f"{name!r} must have a value in every row, got none in row {row}; fill it, or leave it out")
+    return raw._replace(columns=columns)
 
 
 def _kind(x: np.ndarray | NamedArrays) -> str:

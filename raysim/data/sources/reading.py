@@ -2,6 +2,7 @@
 
 import codecs
 import pickle
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from glob import glob
@@ -108,12 +109,15 @@ def load_npz(path: str) -> dict[str, np.ndarray]:
     file = location(path).expanduser()
     if not file.is_file():
         raise MissingFile(f"must be an .npz file, but {str(file.absolute())!r} is not there; correct the path", "path")
-    what, cure = "a whole .npz file of arrays without objects", "write it again with numpy.savez"
+    what, cure = "a whole .npz file of arrays without objects", "write x and y into one with numpy.savez"
+    if file.suffix.lower() in (".csv", ".parquet", ".tsv"):
+        cure = "take data of the name `table`, or `parquet` for images"
     with reading(file, what, cure), file.open("rb") as content:  # numpy would leave a damaged file open
         try:
+            with zipfile.ZipFile(content) as members:
+                if others := [name for name in members.namelist() if not name.endswith(".npy")]:
+                    raise TypeError(f"it holds other files than arrays, such as {others[0]!r}")
             arrays = np.load(content, allow_pickle=False)
-            if isinstance(arrays, np.ndarray):
-                raise TypeError("it is a single array (.npy)")
             return {key: arrays[key] for key in arrays.files}
         except ValueError as error:
             if "allow_pickle" in str(error):  # numpy advises its caller to set that, which would run the file's code

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from codecs import BOM_UTF8
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,31 +31,34 @@ _ADDED = ("<BOS>", "<EOS>", "<PAD>")  # by LEAF, to comments of Reddit
 _SAVED = ("dataset_dict.json", "dataset_info.json", "state.json")
 
 
-def read_rows(path: str, test_path: str | None, share: float = 1.0) -> tuple[Rows, Rows | None]:
+def read_rows(
+    path: str, test_path: str | None, share: float = 1.0, texts: Collection[str] = ()
+) -> tuple[Rows, Rows | None]:
     """Returns the training rows, and the test rows if they are apart.
 
     path: a file, a pattern, or a folder: of `save_to_disk`, or with files whose names tell the split, such as
     data/train-00000-of-00002.parquet. share: of the users, whose rows are read, where files have rows by user; rows
-    then count among these. Raises FileNotFoundError or ValueError, saying what to do.
+    then count among these. texts: columns of CSV whose cells are texts as they stand, such as 0.50. Raises
+    FileNotFoundError or ValueError, saying what to do.
     """
     folder = location(path).expanduser()
     if is_local(folder) and folder.is_dir():
         saved = share == 1 and any((folder / name).is_file() for name in _SAVED)
-        train, test = _saved(path) if saved else _of_names(Path(str(folder)), share)
-        return train, test if test_path is None else read_rows(test_path, None, share)[0]
-    return _read("path", path, share), None if test_path is None else _read("test_path", test_path, share)
+        train, test = _saved(path) if saved else _of_names(Path(str(folder)), share, texts)
+        return train, test if test_path is None else read_rows(test_path, None, share, texts)[0]
+    return _read("path", path, share, texts), None if test_path is None else _read("test_path", test_path, share, texts)
 
 
-def _read(key: str, pattern: str, share: float) -> Rows:
-    return _joined(key, all_matching(key, (pattern,)), share)
+def _read(key: str, pattern: str, share: float, texts: Collection[str]) -> Rows:
+    return _joined(key, all_matching(key, (pattern,)), share, texts)
 
 
-def _joined(key: str, files: list[str], share: float) -> Rows:
+def _joined(key: str, files: list[str], share: float, texts: Collection[str]) -> Rows:
     """Reads files with the same columns, one after the other."""
-    return joined(key, files, [_table(key, file, share) for file in files])
+    return joined(key, files, [_table(key, file, share, texts) for file in files])
 
 
-def _table(key: str, file: str, share: float) -> pa.Table:
+def _table(key: str, file: str, share: float, texts: Collection[str]) -> pa.Table:
     import pyarrow as pa
     import pyarrow.json as pa_json
 
@@ -80,7 +84,7 @@ def _table(key: str, file: str, share: float) -> pa.Table:
     if not kind.endswith((".parquet", *SUFFIXES)):
         must = "must be a .parquet, .jsonl, .csv, .tsv, .h5 or .txt file, or a folder"
         raise BadValue(f"{must}, got {file!r}; save it as one", key)
-    return read_table(key, (file,)).table
+    return read_table(key, (file,), texts=texts).table
 
 
 def _of_users(file: str, share: float) -> pa.Table | None:
@@ -161,22 +165,22 @@ def _unused(splits: list[str]) -> tuple[str, ...]:
     return (f"data.path: samples of {', '.join(map(repr, splits))} are not used",) if splits else ()
 
 
-def _of_names(folder: Path, share: float) -> tuple[Rows, Rows | None]:
+def _of_names(folder: Path, share: float, texts: Collection[str]) -> tuple[Rows, Rows | None]:
     """Reads a folder whose files tell their split, or of which each is a text."""
     files = files_below(folder)
     names = {"train": TRAIN, "test": TEST[:2], **{name: (name,) for name in TEST[2:]}}
     found = {split: [file for file in files if _is_of(file.relative_to(folder), some)] for split, some in names.items()}
     if found["train"]:
         chosen = {split: [str(file) for file in some if file.suffix] for split, some in found.items() if some}
-        rows = _joined("path", chosen.pop("train"), share)._replace(notes=_unused([*chosen][1:]))
-        return rows, _joined("path", next(iter(chosen.values())), share) if chosen else None
-    texts = [file for file in files if file.name.lower().endswith(TEXT) and file.stem.lower() not in _OF_A_FOLDER]
-    if not texts:
+        rows = _joined("path", chosen.pop("train"), share, texts)._replace(notes=_unused([*chosen][1:]))
+        return rows, _joined("path", next(iter(chosen.values())), share, texts) if chosen else None
+    alone = [file for file in files if file.name.lower().endswith(TEXT) and file.stem.lower() not in _OF_A_FOLDER]
+    if not alone:
         must = (
             "must be a folder of `save_to_disk`, with files such as train.parquet, .jsonl or .csv, or with .txt files"
         )
         raise BadValue(f"{must}, got {[file.name for file in files][:5]!r} in {str(folder)!r}; name the file", "path")
-    return _joined("path", [*map(str, texts)], share), None
+    return _joined("path", [*map(str, alone)], share, texts), None
 
 
 def _is_of(file: Path, splits: tuple[str, ...]) -> bool:

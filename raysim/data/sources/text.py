@@ -117,12 +117,13 @@ class Text(Source):
     def vocabulary(self) -> Tokens | None:
         if not self.predicts_next:
             return None
-        train, _ = read_rows(self.path, None, self.user_share)
+        train, _ = read_rows(self.path, None, self.user_share, self._of_texts)
         return self.tokenizer.fitted([question + answer for question, answer in self._texts(train)])
 
     def load(self) -> Dataset:
         """Loads the texts. Raises FileNotFoundError or ValueError, saying which row of which file, and what to do."""
-        rows = [one for one in read_rows(self.path, self.test_path, self.user_share) if one is not None]
+        found = read_rows(self.path, self.test_path, self.user_share, self._of_texts)
+        rows = [one for one in found if one is not None]
         texts = [self._texts(some) for some in rows]
         tokens = self.tokenizer.fitted([question + answer for question, answer in texts[0]])
         if self.task == "masked" and tokens.mask is None:
@@ -169,11 +170,10 @@ class Text(Source):
     def _texts(self, rows: Rows) -> list[tuple[str, str]]:
         """Returns the text of each row, and its answer, if it has one."""
         names = _fields(self.prompt) if self.prompt is not None else [self.text]
-        answers = [] if self.answer is None else [self.answer]
-        require(rows, tuple(dict.fromkeys((*names, *answers, *self._named))))
-        for name in (*names, *answers):
+        require(rows, tuple(dict.fromkeys((*self._of_texts, *self._named))))
+        for name in self._of_texts:
             require_plain(rows.table, name)
-        values = {name: list(map(str, rows.table[name].to_pylist())) for name in (*names, *answers)}
+        values = {name: list(map(str, rows.table[name].to_pylist())) for name in self._of_texts}
         if self.prompt is None:
             questions: Sequence[str] = values[self.text]
         else:
@@ -181,6 +181,12 @@ class Text(Source):
             count = rows.table.num_rows
             questions = [self.prompt.format_map(row) for row in by_row] if names else [self.prompt.format()] * count
         return list(zip(questions, values[self.answer] if self.answer else [""] * len(questions), strict=True))
+
+    @property
+    def _of_texts(self) -> tuple[str, ...]:
+        """Columns of texts and answers."""
+        names = [self.text] if self.prompt is None else _fields(self.prompt)
+        return (*names, *(() if self.answer is None else (self.answer,)))
 
     @property
     def _named(self) -> tuple[str, ...]:
