@@ -37,6 +37,7 @@ T = TypeVar("T")
 _CURE = "copy it again from where it is whole, or run the scenario again"
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # halves of letters, as JSON escapes them
 _UNDER_WAY = ("running", "forking")  # statuses of runs that go on, or were killed
+LARGEST = 2**29  # bytes of run.json
 SILENT = timedelta(minutes=10)  # seconds without a write after which a run on another machine was probably killed
 
 
@@ -249,7 +250,9 @@ def read_info(folder: Path) -> dict[str, Any]:
     path = folder / "run.json"
     try:
         with reaching(path):
-            text = require_file(path).read_text(encoding="utf-8")
+            if (size := require_file(path).stat().st_size) > LARGEST:
+                raise ValueError(f"{size:,} bytes, more than any run writes")
+            text = path.read_text(encoding="utf-8")
         info = json.loads(text, parse_constant=_no_number, parse_int=_integer, parse_float=_number)
         if _SURROGATE.search(text):
             json.dumps(info, ensure_ascii=False).encode()  # which are no letters by themselves, but in pairs

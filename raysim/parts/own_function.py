@@ -2,7 +2,10 @@
 
 import inspect
 import json
+import sys
+import sysconfig
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import (
@@ -49,12 +52,22 @@ Arguments: TypeAlias = Annotated[dict[str, Any], AfterValidator(_plain)]
 
 
 def find(path: str) -> Callable[..., Any]:
-    """Imports what `module:name` names. Raises own.WrongClass, which says what must hold, if it cannot be called."""
+    """Imports what `module:name` names. Raises own.WrongClass, which says what must hold, if it cannot be called, or
+    is of Python's own library: with arguments from a stranger's file, `os:system` would do anything."""
     found = import_class(path)
     if not callable(found):
         raise WrongClass(f"must name a function or a class, got {path!r}, which is {found!r}")
+    if _is_of_python(found):
+        must = "must name a function or a class of yours or of a package"
+        raise WrongClass(f"{must}, got {path!r}, which is Python's own; call it in one of yours")
     function: Callable[..., Any] = found
     return function
+
+
+def _is_of_python(found: Any) -> bool:
+    name = str(getattr(found, "__module__", None)).partition(".")[0]
+    file = getattr(sys.modules.get(name), "__file__", None)  # a user's own module may have such a name, too
+    return name in sys.stdlib_module_names and (file is None or Path(file).is_relative_to(sysconfig.get_path("stdlib")))
 
 
 def argument_problems(

@@ -146,6 +146,10 @@ def test_a_module_starts_from_the_weights_of_a_file(tmp_path: Path) -> None:
         ),
         ({"module": "own_modules"}, "model.module: must be text that matches"),
         ({"module": "math:pi"}, "model.module: must name a function or a class, got 'math:pi', which is 3.14"),
+        *(
+            ({"module": path}, f"a class of yours or of a package, got '{path}', which is Python's own; call it in")
+            for path in ("os:system", "subprocess:Popen", "builtins:exec", "torch:os.system")
+        ),
         (
             {"module": "own_modules:Net", "args": {"hiden": 1}},
             "model.args.hiden: unknown argument (did you mean 'hidden'?); known here: input_shape, classes, hidden",
