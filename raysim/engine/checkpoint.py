@@ -89,6 +89,15 @@ class Checkpoint:
         checkpoint._require_rows()
         return checkpoint
 
+    @property
+    def spent(self) -> dict[str, float]:
+        """What was spent by then, by key of `run.until`. Raises DamagedCheckpoint where it does not say."""
+        try:
+            spent = self.memory["recorder"]["budget"]["spent"]
+            return {key: float(number) for key, number in spent.items()}
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise DamagedCheckpoint(_told(self.folder / INDEX, "it does not say what was spent")) from None
+
     def _require_rows(self) -> None:
         run = self.folder.parent
         for table, rows in self.rows.items():

@@ -58,6 +58,16 @@ def the_same_seed_gives_the_same_values(subject: Subject) -> None:
             raise Broken(f"build: {name} must be the same for the same seed, and differs; draw from torch's generator")
 
 
+def it_predicts_the_same_each_time(subject: Subject) -> None:
+    """In eval mode, it predicts the same for the same inputs each time."""
+    model = built(subject)
+    module = model.module()
+    apart = float((_predict(module, model.x) - _predict(module, model.x)).abs().max())
+    if apart:
+        text = f"must predict the same each time in eval mode, got values {apart:.3g} apart"
+        raise Broken(f"forward: {text}; let dropout follow `training`, draw nothing, and count no calls")
+
+
 def it_survives_the_flat_vector(subject: Subject) -> None:
     """Its parameters go into one flat vector and back without a change, and it predicts the same."""
     model = built(subject)
@@ -146,6 +156,9 @@ LAWS: Groups = (
     (
         the_same_seed_gives_the_same_values,
         it_can_be_pickled,
+        it_predicts_the_same_each_time,
+    ),
+    (
         it_survives_the_flat_vector,
         samples_do_not_see_each_other,
         predicting_changes_nothing,

@@ -16,15 +16,20 @@ from raysim.parts.standard_state import standard_state
 SAMPLES, LABELS, USERS = 600, 10, 12
 
 
-@lru_cache(maxsize=1)
 def samples(subject: Subject) -> Split:
-    """Returns samples to be divided: labelled ones of several users, or those of the user's own scenario file."""
+    """Returns new copies of samples to be divided: labelled ones of several users, or those of the user's own file."""
     if subject.brings_data:
-        return load(subject.scenario.data).train
+        found = _loaded(subject)
+        return found.take(np.arange(len(found)))
     draw = np.random.default_rng(0)
     label = draw.integers(LABELS, size=SAMPLES)
     x = draw.standard_normal((SAMPLES, 2)).astype(np.float32)
     return Split(x, label, {"user": draw.integers(USERS, size=SAMPLES)})
+
+
+@lru_cache(maxsize=1)
+def _loaded(subject: Subject) -> Split:
+    return load(subject.scenario.data).train
 
 
 def divided(subject: Subject, seed: int = 0) -> list[np.ndarray]:
@@ -66,9 +71,8 @@ def another_seed_divides_otherwise(subject: Subject) -> None:
 
 def samples_are_not_changed(subject: Subject) -> None:
     """It does not change the samples that it divides."""
-    given = samples(subject)
-    before = given.take(np.arange(len(given)))
-    divided(subject)
+    given, before = samples(subject), samples(subject)
+    subject.made.split(given, subject.clients, np.random.default_rng(0))
     for key, one, other in [("x", given.x, before.x), ("y", given.y, before.y)]:
         if not same(one, other):
             raise Broken(f"split: must not change what it is given, but changed {key}; copy it first")

@@ -5,7 +5,6 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from raysim.engine.budget import SPENT
 from raysim.engine.checkpoint import Checkpoint
 from raysim.parts.errors import CannotGoOn, Problem, ScenarioError
 from raysim.runs.folder import installed
@@ -81,9 +80,11 @@ def refuse_sooner(source: str, before: RunSettings, after: RunSettings, checkpoi
     wanted, limits = _limits(before), _limits(after)
     done: dict[str, float] = {}
     if checkpoint:
-        spent = checkpoint.memory["recorder"]["budget"]["spent"]
         done = {"rounds": checkpoint.totals["rounds"], "until.updates": checkpoint.totals["used"]}
-        done |= {"until.virtual_time": checkpoint.virtual_time, **{f"until.{key}": spent[key] for key in SPENT}}
+        done |= {
+            "until.virtual_time": checkpoint.virtual_time,
+            **{f"until.{key}": spent for key, spent in checkpoint.spent.items()},
+        }
     problems = []
     for key, limit in limits.items():
         sign = -1 if key.endswith("at_most") else 1

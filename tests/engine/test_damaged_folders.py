@@ -131,15 +131,21 @@ def test_what_is_damaged_is_told_by_every_command_and_stays_as_it_is(told: str, 
             assert before == {file: (file.lstat().st_mtime_ns, file.lstat().st_size) for file in folder.rglob("*")}
 
 
-def test_a_checkpoint_names_files_of_its_own_only(early: Path, tmp_path: Path) -> None:
-    """A stranger's could name a device, or a secret to look for."""
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ("digests", {"../../../../dev/zero": "0"}, "which is no file that raysim writes there"),
+        ("memory", {"recorder": {"budget": {"spent": ""}}}, "it does not say what was spent"),
+    ],
+)
+def test_a_checkpoint_of_a_stranger_is_told(key: str, value: Any, told: str, early: Path, tmp_path: Path) -> None:
+    """It could name a device, or a secret to look for."""
     folder = Path(shutil.copytree(early, tmp_path / early.name))
     file = folder / "checkpoint" / "checkpoint.json"
-    content = json.loads(file.read_text())
+    content = json.loads(file.read_text()) | {key: value}
     del content["sha256"]
-    content["digests"] = {"../../../../dev/zero": "0"}
     file.write_text(json.dumps(content | {"sha256": hashlib.sha256(json.dumps(content).encode()).hexdigest()}))
-    with pytest.raises(DamagedCheckpoint, match="which is no file that raysim writes there"):
+    with pytest.raises(DamagedCheckpoint, match=told):
         raysim.resume(folder, inline=True)
 
 

@@ -161,6 +161,7 @@ BROKEN = {
     "WaitsForNothing": ("A scenario file can name it", "trigger must be a property that gives Round(...)"),
     "SeesLessThanNothing": ("`samples_seen` says", "`samples_seen` must be at least 0, got -1 for a client of 10"),
     "OtherValues": ("A seed decides the first values", "build: x.weight must be the same for the same seed"),
+    "DropsAlways": ("In eval mode", "must predict the same each time in eval mode, got values"),
     "SeesTheBatch": ("In eval mode", "must predict a sample alike alone and in a batch"),
     "KeepsOutside": ("Its parameters go into one flat vector", "must predict the same once another module's vector"),
     "OtherOutputs": ("A run with it goes", "must return logits (n, 10), one for each of 10 labels, got shape"),
@@ -219,6 +220,7 @@ def test_functions_and_modules_are_tested_too(name: str) -> None:
     ("name", "law", "text"),
     [
         ("metrics/own_modules:shapes", "`compute` returns one finite number", "must give one number, got"),
+        ("metrics/broken_parts:right_at_first", "It does not depend on the order", "must be the same for samples in"),
         ("metrics/broken_parts:first", "It does not depend on the order", "must be the same for samples in another or"),
         ("metrics/broken_parts:overwrites", "It leaves outputs and labels", "outputs: must stay as they are"),
         ("loss/own_modules:mean_hinge", "`each` returns a finite loss", "a loss for each sample, shape (40,), got ()"),
