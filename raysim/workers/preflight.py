@@ -50,6 +50,11 @@ def try_model(bench: Workbench) -> float:
             "model: returns numbers from 0 to 1 that sum to 1 for each input, as after a Softmax, but cross-entropy "
             "takes logits, and has a Softmax of its own; leave the model's out, or it hardly learns",
         )
+    if outputs.ndim == y.ndim + 2 and y.ndim == 1 and not bench.scenario.data.predicts_next:
+        bench.suspected += (
+            f"model: returns logits for each token, {tuple(outputs.shape)}, of which those of the last are used; pool "
+            "them if the last may be padding",
+        )
     net.load(bench.start)
     net.take_solves()
     return float(trained[-1])

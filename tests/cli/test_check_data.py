@@ -114,7 +114,7 @@ def test_metrics_and_the_loss_must_fit_data_that_are_known_once_they_are_loaded(
         (
             {"model": {"name": "module", "module": "misfits:few"}},
             "model: must return logits (n, 10), one for each of 10 labels, got shape (2, 7) for n = 2 inputs of shape "
-            "(1, 8, 8)",
+            "(1, 8, 8); make its last layer 10 wide",
         ),
         (
             {"model": {"name": "module", "module": "misfits:Divides"}},

@@ -128,7 +128,7 @@ def test_python_objects_are_refused_without_the_advice_to_load_them(tmp_path: Pa
     (tmp_path / "b.npz").write_bytes(pickle.dumps({"x": [1.0], "y": [0]}))
     for name, says in (
         ("a.npz", "it holds Python objects; make numbers"),
-        ("b.npz", "File is not a zip file; write x"),
+        ("b.npz", "File is not a zip file; write it"),
     ):
         with pytest.raises(ValueError, match=f"says: {says}") as told:
             load(name="arrays", path=str(tmp_path / name))

@@ -165,10 +165,11 @@ def test_numbers_of_the_rows_of_a_larger_table_are_no_feature(tmp_path: Path) ->
     dataset = features(path)
     assert dataset.train.x.shape[1] == 3
     assert "column 'number' is an index of the rows, and is left out" in dataset.notes[0]
-    FRAME.assign(number=1960 + np.arange(60)).to_csv(path, index=False)
-    dataset = features(path)
-    assert dataset.train.x.shape[1] == 4
-    assert "is an input, and has whole numbers that may number rows of a larger table" in dataset.notes[0]
+    for numbers in (1960 + np.arange(60), 1_600_000_000 + 60 * DRAW.permutation(60)):  # times of equal steps
+        FRAME.assign(number=numbers).to_csv(path, index=False)
+        dataset = features(path)
+        assert dataset.train.x.shape[1] == 4
+        assert "is an input, and has whole numbers that may number rows of a larger table" in dataset.notes[0]
 
 
 @pytest.mark.parametrize(

@@ -133,5 +133,6 @@ def test_the_advice_for_one_logit_leads_to_a_run() -> None:
     x, y = draw.standard_normal((40, 4)), draw.integers(2, size=40)
     keys: Any = {"clients": 5, "partition": "iid"}
     refused = problems(nn.Linear(4, 1), Arrays.of({"x": x, "y": y}, **keys))
-    assert "for one logit, give y as (n, 1) of 0 and 1, with data.task multi_label" in refused
+    assert "return two logits, or, for one, give y as (n, 1) of 0 and 1, with data.task multi_label" in refused
+    assert not problems(nn.Linear(4, 2), Arrays.of({"x": x, "y": y}, **keys))
     assert not problems(nn.Linear(4, 1), Arrays.of({"x": x, "y": y[:, None]}, task="multi_label", **keys))

@@ -184,11 +184,16 @@ def _numbering(x: np.ndarray) -> tuple[str, ...]:
 
 def numbers_rows(values: np.ndarray) -> bool:
     """Whether values (n,) are whole numbers that all differ, in any order, and fill a range or, of 30 or more, half of
-    one: numbers that mean something else hardly ever do."""
-    if len(values) < 8 or values.dtype.kind not in "fiu" or not np.isfinite([low := values.min(), values.max()]).all():
+    one, in steps of one size: numbers that mean something else hardly ever do."""
+    if (
+        len(values) < 8
+        or values.dtype.kind not in "fiu"
+        or not (np.abs([low := values.min(), values.max()]) < 2**53).all()
+    ):
         return False
-    span = float(values.max()) - float(low) + 1
-    if span < len(values) or span > (2 if len(values) >= _MANY else 1) * len(values) or low % 1:
+    if values.max() - low < len(values) - 1 or (values % 1).any():
         return False
-    ordered = np.sort(values)
-    return bool((ordered % 1 == 0).all() and (ordered[1:] > ordered[:-1]).all())
+    places = (values - low).astype(np.int64)
+    places //= np.gcd.reduce(places)
+    span = (2 if len(values) >= _MANY else 1) * len(values)
+    return places.max() < span and len(np.unique(places)) == len(values)

@@ -109,8 +109,9 @@ def load_npz(path: str) -> dict[str, np.ndarray]:
     file = location(path).expanduser()
     if not file.is_file():
         raise MissingFile(f"must be an .npz file, but {str(file.absolute())!r} is not there; correct the path", "path")
-    what, cure = "a whole .npz file of arrays without objects", "write x and y into one with numpy.savez"
-    if file.suffix.lower() in (".csv", ".parquet", ".tsv"):
+    what, kind = "a whole .npz file of arrays without objects", file.suffix.lower()
+    cure = "write it again with numpy.savez" if kind == ".npz" else "write x and y into one with numpy.savez"
+    if kind in (".csv", ".parquet", ".tsv"):
         cure = "take data of the name `table`, or `parquet` for images"
     with reading(file, what, cure), file.open("rb") as content:  # numpy would leave a damaged file open
         try:
