@@ -185,13 +185,10 @@ def _numbering(x: np.ndarray) -> tuple[str, ...]:
 def numbers_rows(values: np.ndarray) -> bool:
     """Whether values (n,) are whole numbers that all differ, in any order, and fill a range or, of 30 or more, half of
     one, in steps of one size: numbers that mean something else hardly ever do."""
-    if (
-        len(values) < 8
-        or values.dtype.kind not in "fiu"
-        or not (np.abs([low := values.min(), values.max()]) < 2**53).all()
-    ):
+    if len(values) < 8 or values.dtype.kind not in "fiu":
         return False
-    if values.max() - low < len(values) - 1 or (values % 1).any():
+    low, high = values.min().item(), values.max().item()
+    if not -(2**53) < low < high < 2**53 or high - low < len(values) - 1 or (values % 1).any():
         return False
     places = (values - low).astype(np.int64)
     places //= np.gcd.reduce(places)

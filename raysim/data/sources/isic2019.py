@@ -62,7 +62,7 @@ class Isic2019(Images):
 
 def read_labels(table: Path) -> Split:
     """Reads names and labels of the images, in stored order. Raises ValueError if a row has no single label."""
-    with reading(table, "a whole CSV file", "fetch it again"), table.open(newline="", encoding="utf-8") as file:
+    with reading(table, "a whole CSV file", "fetch it again"), table.open(newline="", encoding="utf-8-sig") as file:
         rows = list(csv.DictReader(file))
     names, labels = [], []
     for line, row in enumerate(rows, start=2):

@@ -7,7 +7,7 @@ import numpy as np
 _ROWS = 100_000  # how many samples are looked at
 _PLACES = 64  # how many numbers of each
 _ROUNDING = 1e-6  # of a correlation, by which prices in cents differ from those in euros
-_FEW, _SOME = 8, 1000  # samples of a split that say how large its numbers are
+_FEW, _SOME, _NUMBERS = 8, 1000, 4_000_000  # samples, and numbers, of a split that say how large these are
 _TIMES = 20  # by how much numbers of splits seldom differ
 
 
@@ -17,10 +17,10 @@ def told_by(x: np.ndarray, y: np.ndarray) -> list[int]:
     if x.ndim != 2 or y.ndim != 1 or len(x) < 8:
         return []
     if y.dtype.kind == "f":
-        target, features = (values[:_ROWS].astype(np.float64) for values in (y, x))
-        target, features = target - target.mean(), features - features.mean(axis=0)
-        sizes = np.sqrt(np.square(target).sum() * np.square(features).sum(axis=0))
-        return np.flatnonzero((sizes > 0) & (np.abs(target @ features) > (1 - _ROUNDING) * sizes)).tolist()
+        found = np.arange(x.shape[1])
+        for rows in (slice(0, _SOME), slice(0, _ROWS)):  # most features are ruled out by few samples
+            found = found[_correlated(x[rows][:, found].astype(np.float64), y[rows].astype(np.float64))]
+        return found.tolist()
     labels, first, place = np.unique(y[:_ROWS], return_index=True, return_inverse=True)
     if len(labels) * 4 > len(y):  # of some labels, there are hardly two samples
         return []
@@ -29,6 +29,14 @@ def told_by(x: np.ndarray, y: np.ndarray) -> list[int]:
     for rows in (slice(0, 1000), slice(0, _ROWS)):  # most features are ruled out by few samples
         maybe = maybe[(x[rows][:, maybe] == of_label[place[rows]][:, maybe]).all(axis=0)]
     return maybe.tolist()
+
+
+def _correlated(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Returns which features of x (n, features) are y (n,), times a number and plus one."""
+    x, y = x - x.mean(axis=0), y - y.mean()
+    sizes = np.sqrt(np.square(y).sum() * np.square(x).sum(axis=0))
+    found: np.ndarray = (sizes > 0) & (np.abs(y @ x) > (1 - _ROUNDING) * sizes)
+    return found
 
 
 def repeated(train: Any, test: Any) -> tuple[str, ...]:
@@ -63,15 +71,20 @@ def otherwise(train: Any, test: Any) -> tuple[str, ...]:
 
 def _scale(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Returns the width of the middle nine tenths, and the middle, of each feature, or of all numbers of images."""
-    some = x[np.unique(np.linspace(0, len(x) - 1, _SOME, dtype=np.int64))].reshape(-1, *x.shape[1:])
-    if x.ndim != 2:
-        flat = some.reshape(len(some), -1)
-        some = flat[:, np.unique(np.linspace(0, flat.shape[1] - 1, _PLACES, dtype=np.int64))].reshape(-1, 1)
+    flat = x.reshape(len(x), -1)
+    places = _spread(flat.shape[1], flat.shape[1] if x.ndim == 2 else _PLACES)
+    some = flat[np.ix_(_spread(len(x), max(_FEW, min(_SOME, _NUMBERS // len(places)))), places)]
+    some = some if x.ndim == 2 else some.reshape(-1, 1)
     low, middle, high = np.percentile(some.astype(np.float64), [5, 50, 95], axis=0)
     return high - low, middle
+
+
+def _spread(length: int, number: int) -> np.ndarray:
+    """Returns at most so many places of a range, far apart."""
+    return np.unique(np.linspace(0, length - 1, number, dtype=np.int64))
 
 
 def _rows(x: np.ndarray) -> list[bytes]:
     """Returns some numbers of each of the first rows."""
     flat = x[:_ROWS].reshape(min(len(x), _ROWS), -1)
-    return [row.tobytes() for row in flat[:, np.unique(np.linspace(0, flat.shape[1] - 1, _PLACES, dtype=np.int64))]]
+    return [row.tobytes() for row in flat[:, _spread(flat.shape[1], _PLACES)]]

@@ -18,9 +18,10 @@ from raysim.parts.own_function import ImportPath
 class TorchDataset(RawSamples):
     """A map-style torch `Dataset` of pairs (x, y), by import path. All samples are read once, into arrays.
 
-    x is a tensor, an array or a picture of PIL, or a dict of them; all of one name have one shape. y is a label, or a
-    float as the target of a regression. Random transforms are applied once only, and draw what the module's own code
-    seeds.
+    x is a tensor, an array or a picture of PIL, or a dict of them; all of one name have one shape. A picture has the
+    pixels that it is given with: turn it, with ImageOps.exif_transpose, if a camera's orientation counts. y is a label,
+    or a float as the target of a regression. Random transforms are applied once only, and draw what the module's own
+    code seeds.
     """
 
     name: str = "torch"
