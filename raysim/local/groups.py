@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from pydantic import Field
 
+from raysim.models.names import names_of
 from raysim.parts.errors import BadValue, nearest
 from raysim.parts.part import NonNegative
 from raysim.schedules import Schedulable
@@ -45,10 +46,11 @@ def grouped(groups: tuple[ParameterGroup, ...], weight_decay: float, net: Net, p
     decay, of_decay = part.flat()
     factors.fill_(1.0)
     decay.fill_(weight_decay)
-    names = [entry.name for entry in net.layout.entries]
+    names, every = [entry.name for entry in net.layout.entries], names_of(net.module)
     for group in groups:
         for pattern in group.parameters:
-            found = set(net.norms) if pattern == NORMS else {name for name in names if fnmatchcase(name, pattern)}
+            matched = {first for first in names if any(fnmatchcase(name, pattern) for name in every[first])}
+            found = set(net.norms) if pattern == NORMS else matched
             if not found:
                 known = "no normalisation layer" if pattern == NORMS else f"none{nearest(pattern, names)}"
                 text = f"must match trained parameters, got {pattern!r} and {known}"

@@ -217,21 +217,21 @@ class Net:
 
         Raises ValueError if there is neither.
         """
-        modules: dict[str, nn.Module] = dict(self.module.named_modules())
+        modules: dict[str, nn.Module] = dict(self.module.named_modules(remove_duplicate=False))
         if self._head is not None:
             return modules[self._head]
         if named := [one for one in self._personal if not is_pattern(one)]:
-            names = [name for name, _ in self.module.named_parameters()]
+            names = [name for name, _ in self.module.named_parameters(remove_duplicate=False)]
             first = next(one for name in names for one in named if is_under(name, (one,)))
             return modules[first] if first in modules else modules[first.rpartition(".")[0]]
-        linear = [m for name, m in modules.items() if isinstance(m, nn.Linear) and ".lora_" not in name]
+        linear = [m for name, m in self.module.named_modules() if isinstance(m, nn.Linear) and ".lora_" not in name]
         if not linear:
             raise BadValue("task.embed: the model must have a linear layer, or `model.personal`; it has neither")
         return linear[-1]
 
     def named(self, name: str) -> nn.Module:
         """Returns a sub-module. Raises ValueError if there is none of that name."""
-        modules: dict[str, nn.Module] = dict(self.module.named_modules())
+        modules: dict[str, nn.Module] = dict(self.module.named_modules(remove_duplicate=False))
         del modules[""]
         if name not in modules:
             near = nearest(name, modules)

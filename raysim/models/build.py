@@ -57,7 +57,8 @@ def initialise(part: ModelPart, shape: Shape, num_classes: int, seed: int) -> nn
 
 def _freeze(module: nn.Module, frozen: tuple[str, ...]) -> None:
     """Freezes parameters by patterns. Raises ValueError for one that chooses none that is trained."""
-    trained = {name: parameter for name, parameter in module.named_parameters() if parameter.requires_grad}
+    named = module.named_parameters(remove_duplicate=False)  # tied weights are chosen by any of their names
+    trained = {name: parameter for name, parameter in named if parameter.requires_grad}
     for one in frozen:
         found = [parameter for name, parameter in trained.items() if is_under(name, (one,))]
         if not found:

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
-import pickle
 from dataclasses import dataclass, field
 from typing import Any
 
-import cloudpickle
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from raysim.parts.errors import BadValue
 from raysim.terms import TorchModule
 
+_PLAIN = (bool, int, float, str)
+
 
 @dataclass(frozen=True)
 class GivenModule:
     """A torch module with its values, or what run.json keeps of one. Those with the same hash are equal."""
 
-    hash: str  # of its printed layers and its parameters and buffers
-    content: TorchModule | None = field(default=None, compare=False, repr=False)  # None: described only
+    hash: str  # of its printed layers, its parameters and buffers, and its numbers and texts
+    content: bytes | None = field(default=None, compare=False, repr=False)  # None: described only
 
     @classmethod
     def of(cls, module: TorchModule) -> GivenModule:
@@ -40,8 +39,20 @@ class GivenModule:
             hashed.update(name.encode())
             if isinstance(value, torch.Tensor) and not torch.nn.parameter.is_lazy(value):
                 dense = value.detach().cpu().to_dense()  # if it is sparse
-                hashed.update(dense.reshape(-1).view(torch.uint8).numpy().tobytes())
-        return cls(hashed.hexdigest(), copied(module))
+                hashed.update(dense.reshape(-1).contiguous().view(torch.uint8).numpy().tobytes())
+        for name, layer in module.named_modules():
+            own = {key: value for key, value in vars(layer).items() if type(value) in _PLAIN and key != "training"}
+            hashed.update(repr((name, sorted(own.items()))).encode())
+        return cls(hashed.hexdigest(), _dumped(module))
+
+    def module(self) -> TorchModule:
+        """Returns a new copy of the module. Raises BadValue if it is only described."""
+        from raysim.models.dump import load
+
+        if self.content is None:
+            text = "must be given from Python again, for a run's folder keeps only its hash"
+            raise BadValue(f"{text}; give the module, as in Result(folder, model=Module.of(module))", "given")
+        return load(self.content)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -65,15 +76,11 @@ def require_plain(module: TorchModule) -> None:
         raise BadValue(f"must have parameters with values, got {meta[0]!r} on the device meta; {cure}")
 
 
-def copied(module: TorchModule) -> TorchModule:
-    """Returns a copy of a module. Raises BadValue if there can be none."""
+def _dumped(module: TorchModule) -> bytes:
+    from raysim.models.dump import dump
+
     try:
-        return copy.deepcopy(module)
-    except Exception:  # such as for tensors that it keeps from its last call, or computes from its parameters
-        pass
-    try:
-        made: TorchModule = pickle.loads(cloudpickle.dumps(module))
-        return made
+        return dump(module)
     except Exception as error:
         text = f"must be a module that can be copied, for each actor has its own, got {type(module).__name__}: {error}"
         raise BadValue(

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from raysim.models.names import is_under, nearest_parameter
+from raysim.models.names import is_under, names_of, nearest_parameter
 from raysim.models.norms import required_norms
 from raysim.models.part import Norm
 from raysim.parts.errors import BadValue
@@ -48,7 +48,7 @@ class Layout:
     num_batches_tracked, have no place, and start anew in each training, as do sparse ones, and those that are not
     finite at first, such as attention masks: they are constants, and no mean of them exists.
 
-    personal: chooses parameters by their names, as `is_under` says.
+    personal: chooses parameters by any of their names, as `is_under` says.
     channels_last: whether convolutions' weights are stored channels-last, as above, or like all others.
     norm: as in `ModelPart`. Parameters and buffers of local norms are personal; buffers of frozen ones have no place.
     Raises ValueError for what chooses no trainable parameter, and where norms are not averaged and there are none. A
@@ -65,9 +65,10 @@ class Layout:
     ) -> None:
         norms = tuple(required_norms(module, norm))
         shapes = {name: tuple(p.shape) for name, p in module.named_parameters() if p.requires_grad}
-        _check(personal, shapes)
+        names = {first: every for first, every in names_of(module).items() if first in shapes}
+        _check(personal, [name for every in names.values() for name in every])
         stays = (*personal, *norms) if norm == "local" else personal
-        own = {name: shape for name, shape in shapes.items() if is_under(name, stays)}
+        own = {n: shape for n, shape in shapes.items() if any(is_under(name, stays) for name in names[n])}
         shared, end = _place({name: shape for name, shape in shapes.items() if name not in own}, 0, channels_last)
         self._padding = -end % ALIGNMENT if own else 0
         self.cut = end + self._padding
@@ -155,7 +156,7 @@ def view_of(piece: Tensor, entry: Entry) -> Tensor:
     return piece.view(o, h, w, i).permute(0, 3, 1, 2)
 
 
-def _check(personal: tuple[str, ...], names: dict[str, tuple[int, ...]]) -> None:
+def _check(personal: tuple[str, ...], names: list[str]) -> None:
     for one in personal:
         if not any(is_under(name, (one,)) for name in names):
             raise BadValue(

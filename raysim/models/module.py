@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, field_serializer
 
-from raysim.models.given import GivenModule, copied, require_plain
+from raysim.models.given import GivenModule, require_plain
 from raysim.models.part import ModelPart
 from raysim.parts.errors import BadValue, Problem
 from raysim.parts.own import WrongClass, import_class, path_of
@@ -83,11 +83,11 @@ class Module(ModelPart):
         if self.given is None:
             module = call(find(self.module), given=self.args, offered={"input_shape": shape, "classes": num_classes})
         else:
-            module = _copied(self.given)
+            module = self.given.module()
         if not isinstance(module, nn.Module):
             raise BadValue(f"{self.module} must give a torch.nn.Module, got {module!r}", "module")
         require_plain(module)
-        names = [name for name, _ in module.named_modules()]
+        names = [name for name, _ in module.named_modules(remove_duplicate=False)]
         if self.head is not None and self.head not in names[1:]:
             near = nearest(self.head, names[1:])
             raise BadValue(f"must be a sub-module's name, got {self.head!r}; nearest are {near}", "head")
@@ -95,13 +95,6 @@ class Module(ModelPart):
             load_weights(module, self.weights)
         module.register_forward_pre_hook(Contiguous())
         return module
-
-
-def _copied(given: GivenModule) -> TorchModule:
-    if given.content is None:
-        text = "must be given from Python again, for a run's folder keeps only its hash"
-        raise BadValue(f"{text}; give the module, as in Result(folder, model=Module.of(module))", "given")
-    return copied(given.content)
 
 
 def spelled(value: Any) -> Any:

@@ -1,8 +1,14 @@
 """Names of a module's layers and parameters, and the patterns by which scenarios choose some of them."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from raysim.terms import TorchModule
 
 
 def is_pattern(text: str) -> bool:
@@ -16,6 +22,14 @@ def is_under(name: str, chosen: Iterable[str]) -> bool:
     return any(
         fnmatchcase(name, one) if is_pattern(one) else name == one or name.startswith(f"{one}.") for one in chosen
     )
+
+
+def names_of(module: TorchModule) -> dict[str, list[str]]:
+    """Returns all names of each parameter, by its first one. Tied weights have several, and any of them chooses it."""
+    found: dict[int, list[str]] = {}
+    for name, parameter in module.named_parameters(remove_duplicate=False):
+        found.setdefault(id(parameter), []).append(name)
+    return {names[0]: names for names in found.values()}
 
 
 def nearest(word: str, words: Iterable[str]) -> str:

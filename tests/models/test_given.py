@@ -14,7 +14,7 @@ import raysim
 from raysim import ScenarioError
 from raysim.data import Arrays
 from raysim.data.sources.in_memory import as_array
-from raysim.models.given import GivenModule, copied
+from raysim.models.given import GivenModule
 
 
 class Keeps(nn.Module):
@@ -58,6 +58,52 @@ def test_every_parameter_of_a_given_module_is_trained(make: Any, tmp_path: Path)
     assert all(not torch.equal(trained[name], value) for name, value in start.items())
 
 
+class Hooked(nn.Module):
+    """Has parts that know it: a hook, a wrapped forward, and layers whose copies torch refuses."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.utils.parametrizations.weight_norm(nn.Linear(64, 10))
+        self.head = nn.utils.spectral_norm(nn.Linear(10, 10))
+        self.seen: dict[str, Tensor] = {}
+        self.first.register_forward_hook(lambda _, given, outputs: self.seen.__setitem__("first", outputs))
+        inner = self.forward
+        self.forward = lambda x: inner(x) * 2  # type: ignore[method-assign]
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.first(x.flatten(1))
+        return self.head(self.seen["first"])
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_a_copy_has_nothing_to_do_with_the_module(tmp_path: Path) -> None:
+    """Functions that know the module know the copy, and a round is that of a plain loop."""
+    torch.manual_seed(0)
+    module = Hooked()
+    module(torch.ones(2, 64))
+    copied = GivenModule.of(module).module()
+    x = torch.rand(3, 64)
+    copied.eval()
+    module.eval()
+    expected = module(x)
+    assert torch.equal(copied(x), expected)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.zero_()
+    assert torch.equal(copied(x), expected)
+    result = raysim.run(given(GivenModule.of(copied).module()) | {"run": {"rounds": 1}}, inline=True, out=tmp_path)
+    moved = [not torch.equal(result.state_dict()[name], value) for name, value in copied.named_parameters()]
+    assert all(moved)
+
+
+def test_modules_that_differ_in_a_number_differ() -> None:
+    one, other = nn.Linear(2, 2), nn.Linear(2, 2)
+    other.load_state_dict(one.state_dict())
+    assert GivenModule.of(one) == GivenModule.of(other)
+    other.scale = 2.0  # type: ignore[assignment]
+    assert GivenModule.of(one) != GivenModule.of(other)
+
+
 def test_a_module_that_cannot_be_copied_is_told_with_what_to_do() -> None:
     locked = nn.Linear(64, 10)
     locked.lock = threading.Lock()  # type: ignore[assignment]
@@ -73,9 +119,10 @@ def test_torchscript_is_told_with_what_to_do() -> None:
 
 def test_a_copy_predicts_the_same() -> None:
     module = called()
-    x = torch.ones(2, 64)
-    assert torch.equal(copied(module)(x), module(x))
-    assert GivenModule.of(module) == GivenModule.of(copied(module))
+    x, given_module = torch.ones(2, 64), GivenModule.of(module)
+    copied = given_module.module()
+    assert torch.equal(copied(x), module(x))
+    assert GivenModule.of(copied) == given_module
 
 
 @pytest.mark.parametrize("kind", [torch.bfloat16, torch.float32, torch.float64])

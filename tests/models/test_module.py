@@ -126,6 +126,14 @@ def test_tied_weights_stay_tied(simulate: Simulate) -> None:
     assert result.info["parameters"] == 64 * 64 + 64 * 10 + 10
 
 
+@pytest.mark.parametrize("name", ["first", "second.weight"])
+def test_tied_weights_are_chosen_by_any_of_their_names(name: str) -> None:
+    module = initialise(Module(module="own_modules:Tied"), (64,), 10, 0)
+    assert [entry.name for entry in Layout(module, (name,)).entries] == ["head.weight", "head.bias", "first.weight"]
+    frozen = initialise(Module(module="own_modules:Tied", frozen=(name,)), (64,), 10, 0)
+    assert not frozen.second.weight.requires_grad
+
+
 def test_doubles_become_floats(simulate: Simulate) -> None:
     assert simulate(own("Flat", args={"dtype": "float64"})).state_dict()["w"].dtype == torch.float32
 

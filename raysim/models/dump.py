@@ -1,0 +1,44 @@
+"""Torch modules as bytes, from which each process makes a copy that shares nothing with the first."""
+
+import io
+from types import SimpleNamespace
+from typing import Any
+
+import cloudpickle
+import torch
+from torch import nn
+from torch.nn.utils import parametrize
+
+
+def dump(module: nn.Module) -> bytes:
+    """Returns a module as bytes, with classes of `__main__`, and with functions that know it, such as hooks.
+
+    A deep copy would share those functions, which would go on with the first module. Raises whatever parts of the
+    module raise that cannot be pickled, such as locks.
+    """
+    stream = io.BytesIO()
+    torch.save(module, stream, pickle_module=SimpleNamespace(__name__="cloudpickle", Pickler=_Pickler))
+    return stream.getvalue()
+
+
+def load(content: bytes) -> nn.Module:
+    """Returns a new module, on the CPU."""
+    module: nn.Module = torch.load(io.BytesIO(content), map_location="cpu", weights_only=False)
+    return module
+
+
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+    """Takes modules with parametrisations, too, whose classes are made when these are registered."""
+
+    def reducer_override(self, value: Any) -> Any:
+        if isinstance(value, nn.Module) and parametrize.is_parametrized(value):
+            kind = parametrize.type_before_parametrizations(value)
+            return object.__new__, (kind,), dict(vars(value)), None, None, _parametrise
+        return super().reducer_override(value)
+
+
+def _parametrise(module: nn.Module, state: dict[str, Any]) -> None:
+    module.__dict__.update(state)
+    parametrize._inject_new_class(module)
+    for name in state["_modules"]["parametrizations"]:
+        parametrize._inject_property(module, name)
