@@ -42,7 +42,8 @@ def read_csv(path: str, texts: Collection[str] = ()) -> pa.Table:
         table = read(".")
     except pa.ArrowInvalid:
         table = read(".", threads=False)  # whose errors have the number of the line
-    return read(",") if delimiter != "," and any(map(_has_decimal_commas, table.columns)) else table
+    numbers = [table.column(at) for at, name in enumerate(table.column_names) if name not in texts]
+    return read(",") if delimiter != "," and any(map(_has_decimal_commas, numbers)) else table
 
 
 def _has_decimal_commas(column: pa.ChunkedArray) -> bool:

@@ -177,7 +177,10 @@ def described(dataset: Dataset) -> tuple[str, ...]:
 
 def _numbering(x: np.ndarray) -> tuple[str, ...]:
     """Returns a note for each feature (n, features) that only numbers the rows, as an index that was saved does."""
-    of_rows = [column for column in range(x.shape[1]) if numbers_rows(x[:, column])] if x.ndim == 2 else []
+    if x.ndim != 2:
+        return ()
+    wide = np.flatnonzero(x.max(axis=0).astype(np.float64) - x.min(axis=0) >= len(x) - 1).tolist()
+    of_rows = [column for column in wide if numbers_rows(x[:, column])]
     text = "only numbers the rows, and may tell what is to be predicted; leave it out unless it is meant"
     return tuple(f"data: feature {column} of x {text}" for column in of_rows)
 

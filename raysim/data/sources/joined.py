@@ -21,7 +21,8 @@ class Rows(NamedTuple):
     @property
     def name(self) -> str:
         """Names the rows in errors: by their first file, whose columns are those of all."""
-        return repr(self.files[0][0])
+        more = len(self.files) - 1
+        return repr(self.files[0][0]) + (f" (and {more} more)" if more else "")
 
     def place(self, row: int) -> str:
         """Says where a row is, for errors. Rows of a file count from 0."""
@@ -48,11 +49,11 @@ def joined(key: str, files: Sequence[str], tables: Sequence[pa.Table]) -> Rows:
             only = sorted(set(first.column_names) ^ set(table.column_names)) or ["twice"]
             has, lacks = (file, files[0]) if only[0] in table.column_names else (files[0], file)
             text = f"got {only[0]!r} in {has!r} and not in {lacks!r}; make them alike, or name fewer files"
-            raise BadValue(f"files must hold the same columns, {text}", key)
+            raise BadValue(f"must match files with the same columns, {text}", key)
         for name in first.column_names:
             if _unlike(first.schema.field(name), table.schema.field(name)):
                 found = f"{_kind(first, name)} in {files[0]!r} and {_kind(table, name)} in {file!r}"
-                must = f"files must hold the same types of columns, got {name!r} as {found}"
+                must = f"must match files with the same types of columns, got {name!r} as {found}"
                 raise BadValue(f"{must}; make them alike, or name fewer files", key)
     names = first.column_names
     ordered = [table if table.column_names == names else table.select(names) for table in tables]
