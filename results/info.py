@@ -1,5 +1,7 @@
 """The values in run.json that are read, and their types."""
 
+import hashlib
+from collections.abc import Iterator
 from typing import Any
 
 from results.texts import quoted
@@ -49,7 +51,8 @@ _WORDS: dict[Kind, str] = {
 
 
 def wrong_info(info: dict[str, Any]) -> list[str]:
-    """Returns what is wrong with the types of values in run.json, a line for each."""
+    """Returns what is wrong with the types of values in run.json or, if they are right, with values that disagree; a
+    line for each."""
     found = [_wrong(key, info[key], kind) for key, kind in _GIVEN.items() if key in info]
     found += [_wrong(key, info[key], kind) for key, kind in _OR_NULL.items() if info.get(key) is not None]
     for block, kind in _IN_BLOCKS.items():
@@ -62,6 +65,10 @@ def wrong_info(info: dict[str, Any]) -> list[str]:
     for block, kinds in _BLOCKS.items():
         if isinstance(inner := info.get(block), dict):
             found += [_wrong(f"{block}.{key}", inner.get(key), kind) for key, kind in kinds.items()]
+    shapes = info.get("input_shape") or []
+    for shape in shapes.values() if isinstance(shapes, dict) else [shapes]:
+        sizes = shape if isinstance(shape, list) else [None]
+        found += [_wrong("input_shape", size, int) for size in sizes]
     for n, machine in enumerate(info.get("machines") or ()) if not any(found) else ():
         workers = machine.get("workers")
         found.append(_wrong(f"machines.{n}.workers", workers, list))
@@ -72,7 +79,18 @@ def wrong_info(info: dict[str, Any]) -> list[str]:
         found += [_wrong(f"scenario.{key}", part, dict) for key, part in parts.items()]
         names = {key: part.get("name") for key, part in parts.items() if isinstance(part, dict)}
         found += [_wrong(f"scenario.{key}.name", name, str) for key, name in names.items() if name is not None]
-    return [text for text in found if text]
+    return [text for text in found if text] or [*_disagreeing(info)]
+
+
+def _disagreeing(info: dict[str, Any]) -> Iterator[str]:
+    """Yields where values disagree that say the same twice, as after a change by hand."""
+    seeds = info.get("seed"), (info.get("scenario") or {}).get("seed")
+    if None not in seeds and seeds[0] != seeds[1]:
+        yield f"seed: must be that of its scenario, {quoted(seeds[1])}, got {seeds[0]}"
+    digests = info.get("digest") or {}
+    model, tables, run = (digests.get(key) for key in ("model", "tables", "run"))
+    if model and tables and run and hashlib.sha256(f"{model}{tables}".encode()).hexdigest() != run:
+        yield f"digest.run: must be that of digest.model and digest.tables together, got {quoted(run)}"
 
 
 def _wrong(key: str, value: Any, kind: Kind) -> str | None:

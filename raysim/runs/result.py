@@ -173,12 +173,18 @@ class Result:
         from raysim.models.build import initialise
         from raysim.models.layout import Layout
 
+        file, cure = self.folder / "run.json", "copy it again from where it is whole, or run the scenario again"
+        if lacking := [key for key in ("input_shape", "classes", "seed") if self.info.get(key) is None]:
+            raise NotARun(f"{file}: must have {' and '.join(lacking)}, with which the model is built, got none; {cure}")
         with own_code(self.folder, self.info), standard_state(torch=True):
-            model = self._model or parse_model(self.info["scenario"]["model"], str(self.folder / "run.json"))
+            model = self._model or parse_model(self.info["scenario"]["model"], str(file))
             shape = as_tuples(self.info["input_shape"])
             module = initialise(model, shape, self.info["classes"], self.info["seed"])
             w, buffers = torch.tensor(saved["w"]), torch.tensor(saved["buffers"])
             layout = Layout(module, model.personal, channels_last=model.channels_last, norm=model.norm)
+            if layout.size != len(w):
+                must = f"model, input_shape and classes must give a model of {len(w)} parameters, as the run left it"
+                raise NotARun(f"{file}: {must}, got one of {layout.size}; {cure}")
             for view, parameter in zip(layout.views(w), layout.select(module), strict=True):
                 parameter.data = view.clone()  # in memory of its own, as files of tensors need it
             layout.load_buffers(module, buffers)

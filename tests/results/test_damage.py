@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from command_line import command
 from compared_runs import FEDAVG, made
+from conftest import Simulate, digits
 from table_rows import NEVER, update
 
 import raysim
@@ -143,6 +144,26 @@ def test_whatever_run_json_holds_it_is_read_or_told(runs: Path, tmp_path: Path) 
                 answer = command(*words)
                 assert answer.exit_code in (0, 2), (place, value)
                 assert len(answer.stderr) < 1000
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ("classes", 7, "must give a model of 1210 parameters, as the run left it, got one of 1159"),
+        ("input_shape", None, "must have input_shape, with which the model is built, got none"),
+        (
+            "digest",
+            {"model": "0", "tables": "0", "run": "0"},
+            "must be that of digest.model and digest.tables together",
+        ),
+    ],
+)
+def test_what_run_json_says_of_the_model_belongs_to_it(key: str, value: Any, told: str, simulate: Simulate) -> None:
+    folder = simulate(digits(run__rounds=1)).folder
+    info = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps(info | {key: value}))
+    with pytest.raises(NotARun, match=told):
+        raysim.Result(folder).module()
 
 
 def test_models_that_are_damaged_are_told_by_their_file(tmp_path: Path) -> None:
