@@ -1,7 +1,6 @@
 """The values in run.json that are read, and their types."""
 
 import hashlib
-from collections.abc import Iterator
 from typing import Any
 
 from results.texts import quoted
@@ -51,8 +50,7 @@ _WORDS: dict[Kind, str] = {
 
 
 def wrong_info(info: dict[str, Any]) -> list[str]:
-    """Returns what is wrong with the types of values in run.json or, if they are right, with values that disagree; a
-    line for each."""
+    """Returns what is wrong with the types of values in run.json, or else with its digest, a line for each."""
     found = [_wrong(key, info[key], kind) for key, kind in _GIVEN.items() if key in info]
     found += [_wrong(key, info[key], kind) for key, kind in _OR_NULL.items() if info.get(key) is not None]
     for block, kind in _IN_BLOCKS.items():
@@ -79,18 +77,17 @@ def wrong_info(info: dict[str, Any]) -> list[str]:
         found += [_wrong(f"scenario.{key}", part, dict) for key, part in parts.items()]
         names = {key: part.get("name") for key, part in parts.items() if isinstance(part, dict)}
         found += [_wrong(f"scenario.{key}.name", name, str) for key, name in names.items() if name is not None]
-    return [text for text in found if text] or [*_disagreeing(info)]
+    found.append(_wrong_digest(info) if not any(found) else None)
+    return [text for text in found if text]
 
 
-def _disagreeing(info: dict[str, Any]) -> Iterator[str]:
-    """Yields where values disagree that say the same twice, as after a change by hand."""
-    seeds = info.get("seed"), (info.get("scenario") or {}).get("seed")
-    if None not in seeds and seeds[0] != seeds[1]:
-        yield f"seed: must be that of its scenario, {quoted(seeds[1])}, got {seeds[0]}"
+def _wrong_digest(info: dict[str, Any]) -> str | None:
+    """Returns what is wrong with a digest whose parts disagree, as after a change by hand."""
     digests = info.get("digest") or {}
     model, tables, run = (digests.get(key) for key in ("model", "tables", "run"))
-    if model and tables and run and hashlib.sha256(f"{model}{tables}".encode()).hexdigest() != run:
-        yield f"digest.run: must be that of digest.model and digest.tables together, got {quoted(run)}"
+    if not (model and tables and run) or hashlib.sha256(f"{model}{tables}".encode()).hexdigest() == run:
+        return None
+    return f"digest.run: must be that of digest.model and digest.tables together, got {quoted(run)}"
 
 
 def _wrong(key: str, value: Any, kind: Kind) -> str | None:

@@ -107,7 +107,6 @@ DAMAGES: dict[str, Any] = {
     "run.json: machines.0.workers: must be text, got 0": _info("machines", [{"workers": [0]}]),
     "run.json: must be JSON, got 10000000000000000000, which has more than 64 bits": _info("seed", 10**19),
     "run.json: left.step: must be an integer, got None": _info("left", {"model": "x"}),
-    "run.json: seed: must be that of its scenario, 0, got 5": _info("seed", 5),
     "run.json: input_shape: must be an integer, got [1]": _info("input_shape", [[1]]),
     "run.json: git: must be a block of keys, got 1": _info("git", 1),
 }

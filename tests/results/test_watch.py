@@ -86,7 +86,7 @@ def test_several_runs_are_watched_until_the_last_one_ends(tmp_path: Path, monkey
 
     assert told("watch", tmp_path, "--once").splitlines()[0] == "4 runs: 1 running, 2 finished, 1 failed"
     screen = Console(file=io.StringIO(), force_terminal=True, width=80, height=5)
-    monkeypatch.setattr("raysim.cli.watch.Console", lambda: screen)
+    monkeypatch.setattr("raysim.cli.watch.Terminal", lambda: screen)
     monkeypatch.setattr("raysim.cli.watch.time.sleep", sleep)
     assert command("watch", tmp_path, "--every", "1.5").exit_code == 0
     assert looks == [1.5]
@@ -104,7 +104,7 @@ def test_a_first_run_is_waited_for_in_a_terminal_and_asked_for_elsewhere(
         assert answer.exit_code == 2
         assert answer.stderr.endswith("; give another one, or make a first run with `raysim run`\n")
     screen = Console(file=io.StringIO(), force_terminal=True, width=300, height=5)
-    monkeypatch.setattr("raysim.cli.watch.Console", lambda: screen)
+    monkeypatch.setattr("raysim.cli.watch.Terminal", lambda: screen)
     monkeypatch.setattr("raysim.cli.watch.time.sleep", lambda seconds: made(tmp_path / "runs" / "r", rows(0.1, 0.5)))
     assert command("watch", tmp_path / "runs").exit_code == 0
     waited, _, shown = screen.file.getvalue().partition("; Ctrl-C ends this")
