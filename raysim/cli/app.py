@@ -109,10 +109,8 @@ def _carried_out() -> int:
     except ValueError:
         if sys.stdout is None or not sys.stdout.closed:
             raise
-        print(
-            "standard output: was closed by code of yours, so nothing more is shown; `raysim show` does",
-            file=sys.stderr,
-        )
+        told = "standard output: was closed by code of yours; `raysim show` tells what became of a run"
+        print(told, file=sys.stderr)
         return 1
     except OSError as error:
         if error.errno in (errno.EMFILE, errno.ENFILE):

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from importlib import import_module
+from multiprocessing import parent_process
 from typing import Any, NoReturn
 
 import numpy as np
@@ -54,8 +55,13 @@ def standard_state(*, torch: bool = False) -> Iterator[None]:
 
 
 def _not_ending(end: Callable[[int], NoReturn]) -> Callable[[int], NoReturn]:
-    """Returns what stands for `os._exit` in hosted code: a process that it copies may end so, but not this one."""
+    """Returns what stands for `os._exit` in hosted code: a process that it copies may end so, but not this one.
+
+    One that another process has started may, too, for that tells how it ended.
+    """
     process = os.getpid()
+    if parent_process() is not None:
+        return end
 
     def refuse(status: int) -> NoReturn:
         if os.getpid() != process:
