@@ -92,7 +92,7 @@ def _unused(folder: Path, used: list[Path], classes: list[str]) -> Iterable[str]
     inner = [folders_in(used[0] / name) for name in classes]
     if len(inner) > 1 and len(inner[0]) > 1 and all(names == inner[0] for names in inner):
         shown, deeper = (", ".join(map(repr, names[:3])) for names in (classes, inner[0]))
-        cure = "if these are the classes, put all images of each into one folder"
+        cure = "if these are the classes, put all images of each into one folder, or call splits train and test"
         yield f"the folders {shown} are taken for classes, and in each of them are {deeper}; {cure}"
     yield from suspected(np.array(classes))
     for split in used:
