@@ -118,10 +118,12 @@ def _limits(run: RunSettings) -> dict[str, float]:
 
 def refuse(source: str, before: Scenario, after: Scenario, allowed: Callable[[str], bool], whose: str) -> None:
     """Raises ScenarioError if a key has changed that must not, mostly because rows that are written already would be
-    different."""
+    different. Of a block that is another one, it tells the name or the schedule, and not all keys."""
     problems = []
-    for key, (old, new) in differences(before, after).items():
-        if not allowed(key):
+    changed = differences(before, after)
+    for key, (old, new) in changed.items():
+        block = key.rpartition(".")[0]
+        if not allowed(key) and block not in changed and (key == f"{block}.name" or f"{block}.name" not in changed):
             why = "because its folder is named after it" if key == "name" else "because the past depends on it"
             problems.append(Problem(key, f"must stay {old!r} {whose}, {why}, got {new!r}"))
     if problems:

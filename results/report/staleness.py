@@ -11,6 +11,7 @@ from results.report.draw import band, whole_numbers
 from results.report.frames import by_group
 from results.report.picture import Picture, picture
 from results.report.section import Section
+from results.texts import cut
 
 _TEXT = (
     "A dispatch sends the model to a client. An update's staleness is how old that model was when the update arrived. "
@@ -20,6 +21,7 @@ _TEXT = (
 _BINS = 40
 _FEW = 6  # groups whose means and largest values a caption tells
 _APART = 2.5  # points between the lines of groups, so that none hides another
+_LETTERS = 66  # of a group's label and what became of its dispatches
 _ROW = 0.42  # height of a group's bar and label, in inches
 
 
@@ -89,9 +91,9 @@ def _counts(groups: Groups, updates: pd.DataFrame) -> Picture:
             start += shares[status].to_numpy()
             axes.barh(np.nan, np.nan, label=status, **style.pattern(None if len(groups) > 1 else 0, number))
         for row, of_group in enumerate(counts.to_dict("records")):
-            label = f"{groups.label(counts.index[row])}: " if len(groups) > 1 else ""
-            label += ", ".join(f"{of_group[status]:,} {status}" for status in style.STATUS if of_group.get(status))
-            axes.text(0, row - 0.28, label, va="bottom", fontsize=8.5)
+            told = ", ".join(f"{of_group[status]:,} {status}" for status in style.STATUS if of_group.get(status))
+            group = cut(groups.label(counts.index[row]) or "", _LETTERS - len(told))
+            axes.text(0, row - 0.28, f"{group}: {told}" if group else told, va="bottom", fontsize=8.5, in_layout=False)
         axes.set(xlabel="% of dispatches", xlim=(0, 100), yticks=[], ylim=(len(shares) - 0.6, -0.85))
         axes.spines["left"].set_visible(False)
 

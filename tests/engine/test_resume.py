@@ -477,6 +477,13 @@ def test_a_fork_must_have_the_same_past(overrides: list[str], error: str, tmp_pa
     assert not (tmp_path / "forks").exists()
 
 
+def test_of_a_block_that_is_another_one_its_name_alone_is_told(tmp_path: Path) -> None:
+    whole = undisturbed(digits(local__lr={"name": "exponential", "start": 0.1, "factor": 0.9}), tmp_path)
+    with pytest.raises(ScenarioError) as caught:
+        raysim.resume(whole.folder, ["run.rounds=50", "local.lr=0.2", "local.optimizer=adam"], inline=True)
+    assert [problem.path for problem in caught.value.problems] == ["local.lr", "local.optimizer.name"]
+
+
 def test_a_fork_of_peers_that_do_not_wait_evaluates_when_its_past_did(tmp_path: Path) -> None:
     """The past kept only the states that its evaluations needed."""
     whole = undisturbed(peers(world=GOSSIP, run__evaluate_every=3), tmp_path)

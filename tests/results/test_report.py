@@ -256,6 +256,12 @@ def test_staleness_is_told_by_method(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "Mean and largest: fedasync: 2, 3; fedavg: 0, 0." in page(tmp_path)
 
 
+def test_what_became_of_dispatches_is_in_full_beside_a_long_label(tmp_path: Path) -> None:
+    for place in range(2):
+        made(tmp_path / str(place), {"updates": [update(place)]}, {"algorithm": {"name": f"{place}{'long' * 40}"}})
+    assert re.search(r"0(long){5,15}\w*\.\.\.\w*: 1 used", page(tmp_path))
+
+
 def test_runs_that_did_not_finish_are_marked(tmp_path: Path) -> None:
     accuracy: Rows = {"evaluations": [evaluation(1, 0.5)]}
     error = "client 3: <b>out of memory</b>\nTraceback: ..."
