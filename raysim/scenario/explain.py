@@ -83,8 +83,17 @@ def _problem(details: ErrorDetails, schema: type[Part], raw: dict[str, Any]) -> 
     must = _MUST[kind].format_map(context) if kind in _MUST else details["msg"].replace("Input should", "must")
     if kind == "union_tag_invalid":
         path, value = f"{path}.name", value["name"] if isinstance(value, dict) else value
+    if kind == "model_attributes_type" and isinstance(value, int | float) and part and _constant(part, keys[-1]):
+        must = f"must be a block, such as {{name: constant, value: {value}}}"
     options = re.findall("'([^']*)'", must) if kind in ("union_tag_invalid", "literal_error") else []
     return path, f"{must}, got {quoted(value)}{nearest(value, options)}"
+
+
+def _constant(owner: type[Part], key: int | str) -> bool:
+    """Tells whether a key may name a part that is always the same number."""
+    field = owner.model_fields.get(str(key))
+    choices = parts_of(field.rebuild_annotation()) if field else []
+    return any("constant" in names_of(choice) and "value" in choice.model_fields for choice in choices)
 
 
 def _elsewhere(key: str, at: str, root: type[Part], raw: dict[str, Any]) -> list[str]:
