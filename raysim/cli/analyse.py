@@ -101,7 +101,7 @@ def compare(
     ] = False,
     baseline: Annotated[
         list[str] | None,
-        typer.Option(metavar="[KEY=]VALUE", help="What is the baseline, such as fedavg; by default the first case."),
+        typer.Option(metavar="[KEY=]VALUE", help="The baseline, such as fedavg; by default that of the first row."),
     ] = None,
     paper: Annotated[Path | None, typer.Option(help="YAML file of published numbers, to be shown beside.")] = None,
     percent: Annotated[bool, typer.Option("--percent", help="Print accuracies in percent, except in CSV.")] = False,

@@ -99,7 +99,9 @@ def _carried_out() -> int:
         finally:
             sys.stdout.flush() if sys.stdout else None
     except SystemExit as end:
-        return int(end.code or 0)
+        if isinstance(end.code, str):  # which Python prints
+            raise
+        return end.code or 0
     except (CannotGoOn, CannotWrite, HiddenPackage, MissingResources, NotARun, ScenarioError) as error:
         print(harmless(str(error)), file=sys.stderr)
         return 2
