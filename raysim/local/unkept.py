@@ -21,6 +21,8 @@ from raysim.models.layout import Layout
 from raysim.models.memory import is_expanded
 
 _OF_TORCH = vars(nn.Module()).keys()  # parameters, buffers, sub-modules, hooks and the mode, which have keepers already
+# Packages whose objects keep nothing of a client: bitsandbytes moves weights into one in the first call.
+_TOLD = {"torch", "builtins", "raysim", "bitsandbytes"}
 
 
 class Unkept:
@@ -28,7 +30,7 @@ class Unkept:
 
     def __init__(self, module: nn.Module, layout: Layout) -> None:
         modules = list(module.modules())
-        packages = {package for one in modules for package in _packages(type(one))} - {"torch", "builtins", "raysim"}
+        packages = {package for one in modules for package in _packages(type(one))} - _TOLD
         attributes = [vars(one) for one in modules if "raysim" not in _packages(type(one))]  # ours are told to forget
         own = [{name: value for name, value in held.items() if name not in _OF_TORCH} for held in attributes]
         self._dicts = [(held, len(held), first) for held, first in zip(attributes, own, strict=True)]

@@ -173,6 +173,7 @@ class Table(Source):
         cure = "name all other inputs in data.features unless it is meant"
         for name in found:
             what = next((what for pattern, what in _SELDOM.items() if re.fullmatch(pattern, name.lower())), None)
-            what = what or ("whole numbers that may number rows of a larger table" * counts_rows(table, name) or None)
+            if what is None and counts_rows(table, name):
+                what = "whole numbers that may number rows of a larger table"
             notes += (f"data.features: column {name!r} is an input, and has {what}; {cure}",) if what else ()
         return found or tuple(others), notes
