@@ -15,7 +15,7 @@ from raysim.local.net import Net
 
 
 class State:
-    """Of a user's own."""
+    """An object of a user's class, which a module holds in an attribute."""
 
     def __init__(self) -> None:
         self.past = [0]
