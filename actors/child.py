@@ -12,6 +12,7 @@ import cloudpickle
 
 from actors.fault import describe
 from actors.interrupt import ask
+from actors.process import end_copy
 
 INTERRUPT = signal.SIGUSR1  # the signal with which the parent interrupts a call
 GRACE_S = 10.0  # seconds that an interrupted call may take to end
@@ -109,8 +110,7 @@ def _serve(pipe: Connection) -> None:
     try:
         while True:
             answer = _carry_out(pipe, tell)
-            if os.getpid() != process:  # a copy, which hosted code made by `os.fork` and did not end
-                os._exit(1)
+            end_copy(process)
             pipe.send(answer)
     except (EOFError, ConnectionError, KeyboardInterrupt):  # nobody is left to call, or the work is to end
         return

@@ -20,7 +20,7 @@ from actors.child import spelled
 from actors.host import Failure, Host
 from actors.job import Job
 from actors.parcel import Folders, Parcel
-from actors.process import Life, Process
+from actors.process import Life, Process, end_copy
 
 _WORK = "import sys; sys.path[:] = {path!r}; from actors.local_worker import work; work({pipe}, {gpu!r})"
 
@@ -92,8 +92,7 @@ def work(pipe: int, gpu: str) -> None:
     hosts: dict[str, Host] = {}
     while True:
         answer = _answer(orders.get(), hosts, folders, gpu)
-        if os.getpid() != process:  # a copy, which hosted code made by `os.fork` and did not end
-            os._exit(1)
+        end_copy(process)
         with suppress(OSError):  # the other thread then ends the process
             connection.send_bytes(answer)
 
