@@ -37,6 +37,7 @@ def test_every_example_is_here() -> None:
         *("directions.py", "directions.yaml"),
         "bring_your_own.ipynb",
         "first_steps.ipynb",
+        "in_one_file.py",
         "own_algorithm.py",
         "own_experiment.py",
         "own_peer_algorithm.py",
