@@ -1,73 +1,145 @@
-"""Why a run ended, in words, and what mostly cures it where it should not have."""
+"""How runs stand and end: an enumeration with what ended a run and what mostly helps, and the reasons in words."""
+
+from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from results.keys import Value
-from results.reader import Run
+from results.keys import Value, flatten
 from results.texts import written
 
-_CURES = dict.fromkeys(
-    ("interrupted", "stopped", "killed"), "go on with `raysim resume`, or declare it over with `raysim end`"
-) | {"failed": "what the error says; then go on with `raysim resume`"}  # by how a run stands
+if TYPE_CHECKING:
+    from results.reader import Run
 
-_EARLY = {"at_least": "reached", "at_most": "reached", "patience": "stopped early"}
+_GO_ON = "go on with `raysim resume`, or declare it over with `raysim end`"
+_READ = "what the error says; then go on with `raysim resume`"
+
+
+class Status(StrEnum):
+    """How a run stands. run.json says all but those from `KILLED` on."""
+
+    RUNNING = "running", "cyan"
+    FORKING = "forking", "cyan"
+    DRY = "dry", "green"
+    FINISHED = "finished", "green"
+    STOPPED = "stopped", "yellow", "user", _GO_ON
+    INTERRUPTED = "interrupted", "yellow", "user", _GO_ON
+    DIVERGED = "diverged", "yellow", "divergence"
+    FAILED = "failed", "red", "failure", _READ
+    KILLED = "killed", "red", None, _GO_ON  # it says running or forking, but its process is gone
+    MAYBE_KILLED = "killed?", "yellow", None, _GO_ON  # the same of a process elsewhere, silent for ten minutes
+    UNKNOWN = "unknown", "red"  # run.json does not say, or says what this version does not know
+
+    colour: str
+    """In a terminal."""
+    ended_by: str | None
+    """What run.json says that ended a run that did not come to its end."""
+    _cure: str
+
+    def __new__(cls, text: object, colour: str = "", ended_by: str | None = None, cure: str = "") -> Status:
+        status = str.__new__(cls, text)
+        status._value_ = str(text)
+        status.colour, status.ended_by, status._cure = colour, ended_by, cure
+        return status
+
+    @classmethod
+    def _missing_(cls, value: object) -> Status:
+        return cls.UNKNOWN
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the run is under way, as far as it is known."""
+        return self in (Status.RUNNING, Status.FORKING, Status.MAYBE_KILLED)
+
+    def cure(self, keys: Mapping[str, Value]) -> str:
+        """Returns what mostly helps, without what the scenario does already; "" where nothing is wrong.
+
+        keys: the scenario's values by dotted path.
+        """
+        if self is not Status.DIVERGED:
+            return self._cure
+        found = [f"a smaller local.lr than {written(keys['local.lr'])}" if "local.lr" in keys else "a smaller local.lr"]
+        if not keys.get("local.lr.warmup"):
+            found.append("a warm-up of it")
+        if "clip_norm" not in str(keys.get("local.gradients")):
+            found.append("clip_norm among local.gradients")
+        for key in ("algorithm.server_lr", "algorithm.server.lr"):
+            rate = keys.get(key)
+            if isinstance(rate, int | float) and rate > 1:
+                found.append(f"a smaller {key} than {written(rate)}")
+        return f"{', '.join(found[:-1])} or {found[-1]}" if len(found) > 1 else found[0]
 
 
 class Ending(NamedTuple):
-    """Why a run ended."""
+    """How a run stands, and all that is known of why it ended; None for what there is not."""
 
-    how: str
-    """finished, reached, stopped early, diverged, interrupted, stopped, killed, failed, running, ..."""
-    why: str
-    """What ended it, and when."""
+    status: Status
+    ended_by: str | None
+    """The key of `run` that ended it, and its value, such as "run.until.bytes=1e+09"."""
+    ended_early: str | None
+    """Why it ended before that."""
+    diverged: str | None
+    """What was not finite first, and when."""
+    error: str | None
+    """The first line of the error with which it failed."""
+    history: str | None
+    """Which run it is a fork of, and from which checkpoints it was resumed."""
+    note: str | None
+    """A remark on a run that is under way or was killed."""
+    declared_over: str | None
+    """When it was declared over."""
     cure: str
     """What mostly helps; empty where nothing is wrong."""
+    reached: str | None
+    """How a finished run ended before its rounds were over: reached, or stopped early."""
+
+    @property
+    def how(self) -> str:
+        """The status, or `reached`."""
+        return self.reached or self.status
+
+    @property
+    def why(self) -> str:
+        """What ended it, and when."""
+        told = self.ended_by, self.diverged, self.ended_early, self.error, self.history, self.note, self.declared_over
+        return "; ".join(filter(None, told))
 
 
 def ending(run: Run) -> Ending:
-    """Returns why a run ended, or how it stands."""
-    key, standing = str(run.info.get("ended_by") or ""), run.standing
-    how = _EARLY.get(key, standing) if standing == "finished" else standing
-    wrong = "diverged" if run.diverged else standing.rstrip("?")
-    cure = of_divergence(run.keys) if wrong == "diverged" else _CURES.get(wrong, "")
-    told = (
-        ended_by(run.info),
-        run.diverged,
-        ended_early(run.info),
-        error_line(run.info),
-        run.history,
-        run.note,
-        declared_over(run.info),
+    """Returns how a run stands, and why it ended."""
+    info, status = run.info, run.standing
+    by, declared = ended_by(info), info.get("declared_over")
+    early = {"at_least": "reached", "at_most": "reached", "patience": "stopped early"}
+    return Ending(
+        status=status,
+        ended_by=by,
+        ended_early=None if by else info.get("ended_early"),
+        diverged=run.diverged,
+        error=next(filter(str.strip, (info.get("error") or "").splitlines()), None),
+        history=run.history,
+        note=run.note,
+        declared_over=f"declared over {declared}" if declared else None,
+        cure=(Status.DIVERGED if run.diverged else status).cure(run.keys),
+        reached=early.get(info.get("ended_by") or "") if status is Status.FINISHED else None,
     )
-    return Ending(how, "; ".join(filter(None, told)), cure)
-
-
-def error_line(info: Mapping[str, Any]) -> str | None:
-    """Returns the first line of the error with which a run failed."""
-    return next(filter(str.strip, (info.get("error") or "").splitlines()), None)
-
-
-def declared_over(info: Mapping[str, Any]) -> str | None:
-    """Says when a run was declared over, if it was."""
-    return f"declared over {info['declared_over']}" if info.get("declared_over") else None
 
 
 def ended_by(info: Mapping[str, Any]) -> str | None:
     """Returns what ended a run that came to its end, such as "run.until.bytes=1e+09"."""
-    key = info.get("ended_by")
+    key = str(info.get("ended_by"))
+    keys = flatten({"run": (info.get("scenario") or {}).get("run") or {}})
     if key == "rounds":
-        return f"run.rounds={at(info, 'scenario', 'run', 'rounds')}"
-    until = at(info, "scenario", "run", "until")
-    if not isinstance(limit := at(until, str(key)), int | float):
+        return f"run.rounds={keys.get('run.rounds')}"
+    if not isinstance(limit := keys.get(f"run.until.{key}"), int | float):
         return None
-    about = f", {at(until, 'metric')}" if key in ("at_least", "at_most", "patience") else ""
+    about = f", {keys.get('run.until.metric')}" if key in ("at_least", "at_most", "patience") else ""
     return f"run.until.{key}={limit:g}{about}"
 
 
-def ended_early(info: Mapping[str, Any]) -> str | None:
-    """Returns why a run ended early; None where a key of `run` ended it, as was planned."""
-    return None if ended_by(info) else info.get("ended_early")
+def why_early(info: Mapping[str, Any]) -> str | None:
+    """Returns why a run failed or ended early, or what was not finite, as run.json says; None if it finished."""
+    return info.get("error") or info.get("ended_early") or (info.get("diverged") or {}).get("what")
 
 
 def at(info: Any, *path: str) -> Any:
@@ -75,21 +147,3 @@ def at(info: Any, *path: str) -> Any:
     for key in path:
         info = info.get(key) if isinstance(info, dict) else None
     return info
-
-
-def of_divergence(keys: Mapping[str, Value]) -> str:
-    """Returns what mostly helps where something was not finite, in terms of the scenario's own keys, without what the
-    scenario does already.
-
-    keys: its values by dotted path.
-    """
-    found = [f"a smaller local.lr than {written(keys['local.lr'])}" if "local.lr" in keys else "a smaller local.lr"]
-    if not keys.get("local.lr.warmup"):
-        found.append("a warm-up of it")
-    if "clip_norm" not in str(keys.get("local.gradients")):
-        found.append("clip_norm among local.gradients")
-    for key in ("algorithm.server_lr", "algorithm.server.lr"):
-        rate = keys.get(key)
-        if isinstance(rate, int | float) and rate > 1:
-            found.append(f"a smaller {key} than {written(rate)}")
-    return f"{', '.join(found[:-1])} or {found[-1]}" if len(found) > 1 else found[0]

@@ -10,11 +10,10 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from results.ending import ended_early, error_line
+from results.ending import Status, ending
 from results.reader import NotARun, Run
 from results.run_set import READERS
 
-UNDER_WAY = ("running", "forking", "killed?")  # what a run may say that still goes on
 _KEY = ("subject", "split", "metric")
 WINDOW_S = 60.0  # real seconds of a run, up to its last job, over which shares of workers are taken
 _OF_PEERS = "^consensus|_min$|_max$|_gap$"  # metrics of how peers differ
@@ -42,7 +41,7 @@ class Glance:
     """A run at one moment."""
 
     run: Run
-    standing: str
+    standing: Status
     why: str | None
     """Why it failed or ended early, or what is known of a run that is under way or was killed."""
     rounds: int
@@ -65,7 +64,7 @@ class Glance:
 
     @property
     def goes_on(self) -> bool:
-        return self.standing in UNDER_WAY
+        return self.standing.goes_on
 
     @property
     def waiting(self) -> str:
@@ -81,7 +80,7 @@ class Glance:
 
 def glance(run: Run) -> Glance:
     """Looks at a run. Raises NotARun where its files are damaged."""
-    info = run.info
+    info, ended = run.info, ending(run)
     steps = run.table("steps", ["round", "virtual_time", "up_bytes", "down_bytes", "elapsed_s"])
     columns = [*_KEY, "round", "virtual_time", "value"]
     evaluations = run.table("evaluations", columns, pc.is_valid(pc.field("value")))
@@ -92,8 +91,8 @@ def glance(run: Run) -> Glance:
     sent = [total for name in ("up_bytes", "down_bytes") if (total := pc.sum(steps[name]).as_py()) is not None]
     return Glance(
         run,
-        run.standing,
-        error_line(info) or ended_early(info) or run.diverged or run.note,
+        ended.status,
+        ended.error or ended.ended_early or ended.diverged or ended.note,
         totals.get("rounds", max(last, default=-1) + 1),
         (scenario.get("run") or {}).get("rounds"),
         totals.get("virtual_time", max(times, default=0.0)),

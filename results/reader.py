@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from results import writing_process
+from results.ending import Status
 from results.info import wrong_info
 from results.keys import ORIGIN, Value, column, flatten
 from results.location import location, require_file, require_ordinary
@@ -36,7 +37,7 @@ T = TypeVar("T")
 
 _CURE = "copy it again from where it is whole, or run the scenario again"
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # halves of letters, as JSON escapes them
-_UNDER_WAY = ("running", "forking")  # statuses of runs that go on, or were killed
+_UNDER_WAY = (Status.RUNNING, Status.FORKING)  # of runs that go on, or were killed
 LARGEST = 2**29  # bytes of run.json
 SILENT = timedelta(minutes=10)  # seconds without a write after which a run on another machine was probably killed
 
@@ -98,17 +99,17 @@ class Run:
         return str(self.info.get("run", self.folder.name))
 
     @property
-    def status(self) -> str:
+    def status(self) -> Status:
         """The status in run.json: running, forking, finished, diverged, stopped, failed, interrupted or dry.
 
         A killed run keeps the status running, or forking; `standing` also looks whether its process still lives.
         """
-        return str(self.info.get("status", "unknown"))
+        return Status(self.info.get("status"))
 
     @property
     def over(self) -> bool:
         """Whether it finished, or was declared over."""
-        return self.status == "finished" or bool(self.info.get("declared_over"))
+        return self.status is Status.FINISHED or bool(self.info.get("declared_over"))
 
     @property
     def diverged(self) -> str | None:
@@ -125,7 +126,7 @@ class Run:
         return datetime.fromtimestamp(max(file.stat().st_mtime for file in files if file.exists()), UTC)
 
     @property
-    def standing(self) -> str:
+    def standing(self) -> Status:
         """The status, except that a run that says running or forking is "killed" if its process is gone.
 
         It is "killed?" if that process is on another machine, and the run has written nothing for ten minutes.
@@ -134,8 +135,8 @@ class Run:
             return self.status
         found = writing_process.state(self.info.get("holder"))
         if found == "unknown":
-            return "killed?" if datetime.now(UTC) - self.last_written > SILENT else self.status
-        return self.status if found == "alive" else "killed"
+            return Status.MAYBE_KILLED if datetime.now(UTC) - self.last_written > SILENT else self.status
+        return self.status if found == "alive" else Status.KILLED
 
     @property
     def note(self) -> str | None:

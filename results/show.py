@@ -9,15 +9,12 @@ from results import html
 from results.summary import Score, Summary
 from results.texts import count
 
-_COLOURS = {"finished": "green", "running": "yellow", "interrupted": "yellow"}  # statuses that are not here are red
 _HEADINGS = ("", "split", "metric", "first", "best", "at step", "last", "lowest", "highest")
 
 
 def render(summary: Summary) -> RenderableType:
     """Renders a summary for `rich.console.Console.print`."""
-    title = Text.assemble(
-        (summary.name or summary.run, "bold"), "  ", (summary.status, _COLOURS.get(summary.status, "red"))
-    )
+    title = Text.assemble((summary.name or summary.run, "bold"), "  ", (summary.status, summary.status.colour))
     facts = Table.grid(Column(), Column(overflow="fold"), padding=(0, 2))  # else a long path would be cut short
     for name, value in _facts(summary):
         facts.add_row(Text(name, style="dim"), Text(value))

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from results.ending import at, declared_over, ended_by, ended_early, of_divergence
+from results.ending import Ending, Status, at, ending
 from results.metrics import directions, own_metrics
 from results.reader import Run
 from results.schemas import TABLES
@@ -44,7 +44,7 @@ class Summary:
 
     run: str
     name: str | None
-    status: str
+    status: Status
     note: str | None  # on a run that is under way or was killed
     history: str | None  # which run it is a fork of, and from which checkpoints it was resumed
     ended_early: str | None  # the reason if the run ended early
@@ -81,7 +81,7 @@ class Summary:
 
 def summary(run: Run) -> Summary:
     """Sums up a run, also one that is under way or was killed. Raises NotARun for a folder that is not a run's."""
-    info = run.info
+    info, ended = run.info, ending(run)
     for name in TABLES:
         run.require_rows(name)
     steps = run.table("steps", ["round", "virtual_time", "up_bytes", "down_bytes", "elapsed_s"])
@@ -94,15 +94,15 @@ def summary(run: Run) -> Summary:
     return Summary(
         run=info.get("run", run.folder.name),
         name=info.get("name"),
-        status=run.standing,
-        note=run.note,
-        history=run.history,
-        ended_early=ended_early(info),
-        ended_by=ended_by(info),
-        diverged=run.diverged,
-        cure=of_divergence(run.keys) if run.diverged else None,
+        status=ended.status,
+        note=ended.note,
+        history=ended.history,
+        ended_early=ended.ended_early,
+        ended_by=ended.ended_by,
+        diverged=ended.diverged,
+        cure=ended.cure if ended.diverged else None,
         error=info.get("error"),
-        left=_left(info),
+        left=_left(info, ended),
         best=_best(info),
         notes=(*map(str, info.get("notes") or ()), *_learns_nothing(scores, info)),
         algorithm=at(info, "scenario", "algorithm", "name"),
@@ -146,10 +146,10 @@ def _learns_nothing(scores: tuple[Score, ...], info: Mapping[str, Any]) -> Itera
         )
 
 
-def _left(info: Mapping[str, Any]) -> str | None:
+def _left(info: Mapping[str, Any], ended: Ending) -> str | None:
     left = info.get("left")
     model = f"the model of step {left['step']}, virtual time {left['virtual_time']:g}" if left else None
-    return ", ".join(filter(None, (model, declared_over(info)))) or None
+    return ", ".join(filter(None, (model, ended.declared_over))) or None
 
 
 def _best(info: Mapping[str, Any]) -> str | None:

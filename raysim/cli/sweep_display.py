@@ -18,7 +18,7 @@ from raysim.sweep.expand import Plan
 from raysim.sweep.search import Trial, best, best_scenario, search
 from raysim.sweep.settings import Search
 from results.disk import replacing
-from results.ending import of_divergence
+from results.ending import Status
 from results.keys import flatten
 from results.terminal import Terminal
 from results.texts import as_word, count
@@ -79,12 +79,12 @@ def _run_all(
                 continue
             outcomes[place] = news
             shown.advance(all_runs)
-            if colour := {"failed": "red", "diverged": "yellow"}.get(news.status):
+            if (status := Status(news.status)) in (Status.FAILED, Status.DIVERGED):
                 helps = ""
-                if news.status == "diverged":
-                    helps = f"what mostly helps: {of_divergence(flatten(scenarios[place].resolved()))}"
+                if status is Status.DIVERGED:
+                    helps = f"what mostly helps: {status.cure(flatten(scenarios[place].resolved()))}"
                 told = "; ".join(filter(None, (news.why, helps)))
-                console.print(f"[{colour}]{news.status}[/] {escape(names[place])}: {escape(told)}", soft_wrap=True)
+                console.print(f"[{status.colour}]{status}[/] {escape(names[place])}: {escape(told)}", soft_wrap=True)
     return [outcomes[place] for place in range(len(scenarios))]
 
 

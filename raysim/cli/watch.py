@@ -15,6 +15,7 @@ from rich.text import Text
 from raysim.cli.bad_input import refusing_wrong_runs
 from raysim.cli.options import to_location
 from results import load
+from results.ending import Status
 from results.glance import Glance, at_work, glance, glances
 from results.listing import labels
 from results.reader import NoRuns
@@ -23,7 +24,6 @@ from results.terminal import Terminal
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _CURVES = 6  # of a run that are shown
-_COLOURS = {"finished": "green", "running": "cyan", "failed": "red", "killed": "red", "diverged": "yellow"}
 
 
 def watch(
@@ -122,5 +122,5 @@ def _means(values: Sequence[float], count: int) -> Iterator[float]:
         yield sum(part) / len(part)
 
 
-def _status(standing: str) -> Text:
-    return Text(standing, _COLOURS.get(standing, "yellow"))
+def _status(standing: Status) -> Text:
+    return Text(standing, standing.colour)

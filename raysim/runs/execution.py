@@ -31,12 +31,11 @@ from raysim.scenario.dependencies import code_changes
 from raysim.workers.replies import Described
 from results import CannotWrite, NotARun, Writer, this_process, write_json
 from results.disk import require_space
+from results.ending import Status
 from results.reader import read_info
 from results.texts import as_word
 from results.writing_process import state
 
-# What ended a run that did not come to its end, by its status.
-_ENDED_BY = {"interrupted": "user", "stopped": "user", "diverged": "divergence", "failed": "failure"}
 LEAVE_S = 10.0  # seconds that workers of an interrupted run may take to hand over its last model
 
 
@@ -131,7 +130,7 @@ class Execution:
             info["machines"] = kinds_of(pool.machines) or info.get("machines", [])
             info["workers"] = _workers(pool, before)
             info |= {"finished_at": now(), **recorder.outcome()}
-            info["ended_by"] = _ENDED_BY.get(info["status"], info["ended_by"])
+            info["ended_by"] = Status(info["status"]).ended_by or info["ended_by"]
             total_s = time.perf_counter() - began + (checkpoint.seconds if checkpoint else 0.0)
             info["seconds"] = {"total": total_s, "loop": loop_s}
             if info["status"] != "taken over":
@@ -323,7 +322,7 @@ class Execution:
         if info["status"] in ("running", "forking") or (info["status"], status) == ("interrupted", "stopped"):
             error = error or info.get("error")
             info |= {"status": status, "error": error, "ended_early": early, "finished_at": now()}
-            info["ended_by"] = _ENDED_BY.get(status)
+            info["ended_by"] = Status(status).ended_by
             with suppress(CannotWrite):  # a reader then sees that the process is gone
                 write_json(self.folder, info)
         return str(info["status"])

@@ -14,6 +14,7 @@ from raysim.observers.observer import Callback, Observer, RunBegin, RunEnd, Watc
 from raysim.parts.errors import Problem, ScenarioError, StopRun, no_faults
 from raysim.scenario import Scenario
 from results import NotARun, Run
+from results.ending import why_early
 from results.schemas import require
 
 _log = logging.getLogger("raysim")
@@ -41,12 +42,6 @@ def observers_of(scenario: Scenario, given: Iterable[Watcher] = (), *, one_of_se
     if problems:
         raise ScenarioError(scenario.name, problems)
     return found
-
-
-def why_it_ended(info: dict[str, Any]) -> str | None:
-    """Returns why a run failed or ended early, or what was not finite, as its run.json says; None if it finished."""
-    why: str | None = info.get("error") or info.get("ended_early") or (info.get("diverged") or {}).get("what")
-    return why
 
 
 class Observing:
@@ -112,7 +107,7 @@ class Observing:
         info: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"status": "failed"}
         if info["status"] == "forking":
             return
-        ended = RunEnd(info["status"], why_it_ended(info), self._progress, info)
+        ended = RunEnd(info["status"], why_early(info), self._progress, info)
         self._tell(lambda observer: observer.end(ended))
 
     def _tell(self, call: Callable[[Observer], None]) -> None:
@@ -142,7 +137,7 @@ def retell(run: Run, observer: Observer) -> None:
     observer.begin(begin_of(run))
     for table in observer.tables:
         observer.rows(table, run.table(table).to_pylist())
-    observer.end(RunEnd(run.status, why_it_ended(run.info), None, run.info))
+    observer.end(RunEnd(run.status, why_early(run.info), None, run.info))
 
 
 def begin_of(run: Run) -> RunBegin:

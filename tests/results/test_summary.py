@@ -10,7 +10,7 @@ from rich.console import Console
 from table_rows import NEVER, evaluation, step, update
 
 from results import Run, Writer, open_run, summary, write_json
-from results.ending import of_divergence
+from results.ending import Status
 from results.schemas import EvaluationRow, StepRow, UpdateRow
 from results.show import render
 
@@ -132,4 +132,4 @@ def test_a_run_that_has_been_silent_for_long_was_probably_killed(tmp_path: Path)
     ],
 )
 def test_the_cure_of_a_divergence_is_what_the_scenario_does_not_do_yet(keys: dict[str, Any], told: str) -> None:
-    assert of_divergence(keys) == told
+    assert Status.DIVERGED.cure(keys) == told
