@@ -10,7 +10,7 @@ from raysim.parts.errors import BadInput
 from raysim.scenario import Scenario
 from raysim.workers.replies import PeerCost, UpdateCost
 from raysim.world import Cost
-from raysim.world.horizon import Horizon
+from raysim.world.clock import Horizon
 from raysim.world.peers_timeline import PeersTimeline
 from raysim.world.server_happening import Dispatched
 from raysim.world.server_timeline import ServerTimeline

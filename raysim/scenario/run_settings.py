@@ -12,7 +12,7 @@ from raysim.metrics import METRICS, Metric
 from raysim.metrics.function import spelled as metric_block
 from raysim.observers import OBSERVERS, TRACKERS, Observer, Tracker
 from raysim.parts.part import Clients, Count, NonNegative, OneOf, Part, Positive, Rounds, Seconds, Unit
-from raysim.world.horizon import Horizon
+from raysim.world.clock import Horizon
 
 
 class Until(Part):

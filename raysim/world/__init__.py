@@ -3,8 +3,8 @@
 from raysim.world.availability import Availability, Dropout
 from raysim.world.delay import Cost, Delay
 from raysim.world.distribution import Distribution
-from raysim.world.edge_delay import EdgeDelay
 from raysim.world.mixing import Neighbours, Weighting
+from raysim.world.network import EdgeDelay
 from raysim.world.policies import Candidates, Policy, Reports
 from raysim.world.random_topology import ErdosRenyi, RandomEdges, Regular, SmallWorld
 from raysim.world.topology import Complete, Edges, Grid, Line, Ring, Star, Topology

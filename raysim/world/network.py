@@ -1,13 +1,76 @@
-"""Messages between peers, in virtual time: when they arrive, and which are lost."""
+"""Messages between peers, in virtual time: how long they take, when they arrive, and which are lost."""
 
 import math
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 from raysim.parts.errors import BadInput
 from raysim.parts.rng import Stream
-from raysim.world import Topology, World
+from raysim.world import distribution
+from raysim.world.topology import Topology
+
+
+class EdgeDelay(distribution.Distribution):
+    """How long messages between neighbours take, in seconds."""
+
+    drawn_in: ClassVar[str] = "s"
+
+    redraw: Literal["message", "edge"] = "message"
+    """When a delay is drawn. message: for each message. edge: once for each pair of neighbours; it then holds both ways
+    during the whole run."""
+
+    def durations(self, stream: Stream, source: int, number: int, targets: tuple[int, ...]) -> list[float]:
+        """Returns the delay of a peer's message `number` (0, 1, ...) to each target.
+
+        stream: keyed draws of this run's messages.
+        """
+        if self.redraw == "edge":
+            return [self.draw(stream(min(source, target), max(source, target))) for target in targets]
+        generator = stream(source, number)
+        return [self.draw(generator) for _ in targets]
+
+
+class ConstantEdgeDelay(EdgeDelay, distribution.Constant):
+    """All messages take the same time."""
+
+    name: str = "constant"
+
+
+class HalfNormalEdgeDelay(EdgeDelay, distribution.HalfNormal):
+    """Messages take |N(0, sigma^2)|, on average 0.8 sigma."""
+
+    name: str = "half_normal"
+
+
+class LogNormalEdgeDelay(EdgeDelay, distribution.LogNormal):
+    """Messages take median * exp(sigma * N(0, 1)): a few are very slow."""
+
+    name: str = "log_normal"
+
+
+class UniformEdgeDelay(EdgeDelay, distribution.Uniform):
+    """Messages take between `low` and `high`, uniformly."""
+
+    name: str = "uniform"
+
+
+class ExponentialEdgeDelay(EdgeDelay, distribution.Exponential):
+    """Messages take an exponentially distributed time with the given mean."""
+
+    name: str = "exponential"
+
+
+EDGE_DELAYS: tuple[type[EdgeDelay], ...] = (
+    ConstantEdgeDelay,
+    HalfNormalEdgeDelay,
+    LogNormalEdgeDelay,
+    UniformEdgeDelay,
+    ExponentialEdgeDelay,
+)
+
+
+# --- messages ---------------------------------------------------------------------------------------------------------
 
 
 class Sent(NamedTuple):
@@ -26,8 +89,9 @@ class Network:
     Draws are keyed by the sender and the number of its message, and delays with `redraw: edge` by the edge.
     """
 
-    def __init__(self, world: World, topology: Topology, peers: int, seed: int) -> None:
-        self._loss, self._delay = world.loss, world.edge_delay
+    def __init__(self, loss: float, delay: EdgeDelay, topology: Topology, peers: int, seed: int) -> None:
+        """loss: probability that a message is lost. delay: how long one takes."""
+        self._loss, self._delay = loss, delay
         self._losses, self._delays = Stream(seed, "message loss"), Stream(seed, "message delay")
         self.neighbours = lru_cache(maxsize=1)(lambda epoch: topology.neighbours(peers, seed, epoch))
 

@@ -15,9 +15,8 @@ from raysim.parts.errors import BadInput
 from raysim.parts.rng import Stream
 from raysim.terms import Moment
 from raysim.world import Cost, Topology, World
-from raysim.world.clock import Clock
+from raysim.world.clock import Clock, Horizon
 from raysim.world.delay import duration_of
-from raysim.world.horizon import Horizon
 from raysim.world.mixing import Neighbours
 from raysim.world.network import Mail, Network, Sent
 
@@ -105,7 +104,7 @@ class PeersTimeline:
         self.peers, self.horizon = peers, horizon
         self._cost = cost
         self._durations = Stream(seed, "delay")
-        self._network = Network(world, topology, peers, seed)
+        self._network = Network(world.loss, world.edge_delay, topology, peers, seed)
         self._mail = Mail()
         self._counts = [0] * peers  # mixes of each peer so far
         if world.synchronous:

@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 from raysim.parts.errors import BadInput, BadValue
 from raysim.parts.rng import Stream
 from raysim.world.policies import Candidates, Reports, UniformPolicy
-from raysim.world.roster import Roster
-from raysim.world.script import Script
+from raysim.world.roster import Roster, Tiers
+from raysim.world.script import Script, picked_by_round
 from raysim.world.server_happening import Dispatched
-from raysim.world.tiers import Tiers
 from raysim.world.world import World
 
 
@@ -63,7 +62,7 @@ class Picker(ABC):
         return self._per_round or self._in_flight - in_flight
 
 
-class RandomPicker(Picker):
+class PolicyPicker(Picker):
     """Picks clients as `world.dispatch.policy` says. labels: how many samples of each label clients have, if that
     policy needs it, (clients, labels). tiers: those that clients are in, each of which picks by itself; None: none."""
 
@@ -111,39 +110,22 @@ class RandomPicker(Picker):
         return picked
 
 
-class ListPicker(Picker):
-    """Picks the clients that `picks` lists for each round. Checks of the scenario have looked at their numbers."""
-
-    def pick(self, time: float, round: int, in_flight: int, serial: int) -> list[int]:
-        assert self._dispatch.picks is not None
-        picks = self._dispatch.picks[round]
-        for client in picks:
-            if self._samples[client] == 0:
-                must = f"clients with samples to train on, got {client}, which has none; take it out"
-            elif not self.roster.idle[client]:
-                must = f"idle clients, got {client}, which is under way or gone; pick it after its update has arrived"
-            else:
-                continue
-            raise BadInput("world.dispatch.picks", f"round {round} must pick {must}")
-        return list(picks)
-
-
 class ScriptPicker(Picker):
     """Picks clients in the order of a script, each when it is wanted and, if the script has times, when it is due.
 
-    A client that is still under way when it is its turn keeps all later ones waiting.
+    A client that is still under way when it is its turn keeps all later ones waiting, unless its time is given.
     """
 
     def __init__(self, world: World, samples: NDArray[np.int64], seed: int, script: Script) -> None:
         super().__init__(world, samples, seed)
         script.check(len(samples))
-        if without := [client for client in np.unique(script.clients).tolist() if samples[client] == 0]:
+        if not script.by_round and (without := [one for one in np.unique(script.clients).tolist() if not samples[one]]):
             raise BadValue(
                 f"{script.source}: must dispatch clients with samples to train on, got {without[:3]}, with none"
             )
         self.timed = world.dispatch.given == ["order"]
         self.over = script.over
-        self._source, self._clients = script.source, script.clients.tolist()
+        self._source, self._by_round, self._clients = script.source, script.by_round, script.clients.tolist()
         self._times = [0.0] * len(self._clients) if script.times is None else script.times.tolist()
         self._next = 0  # place of the next dispatch in the script
 
@@ -152,7 +134,7 @@ class ScriptPicker(Picker):
         while self._is_left and len(picked) < wanted and self._times[self._next] <= time:
             client = self._clients[self._next]
             if client in picked or not self.roster.idle[client]:
-                self._wait(client, time)
+                self._wait(client, time, round)
                 break
             picked.append(client)
             self._next += 1
@@ -172,8 +154,13 @@ class ScriptPicker(Picker):
             return math.inf
         return len(self._dispatch.picks[round]) if self._dispatch.picks else self._wanted(in_flight)
 
-    def _wait(self, client: int, time: float) -> None:
+    def _wait(self, client: int, time: float, round: int) -> None:
         """Raises ValueError if a client that is under way must be dispatched now, or should have been before."""
+        if self._by_round:
+            must = f"idle clients, got {client}, which is under way or gone; pick it after its update has arrived"
+            if not self._samples[client]:
+                must = f"clients with samples to train on, got {client}, which has none; take it out"
+            raise BadInput("world.dispatch.picks", f"round {round} must pick {must}")
         if self.timed or 0 < self._times[self._next] < time:
             raise BadValue(
                 f"{self._source}: dispatch {self._next} is of client {client} at {self._times[self._next]:g}, which is "
@@ -189,8 +176,8 @@ def new_picker(
     tiers: Tiers | None = None,
 ) -> Picker:
     """Returns the picker that the world asks for. Raises ValueError if its script names clients without samples."""
-    if world.script is not None:
-        return ScriptPicker(world, samples, seed, world.script)
-    if world.dispatch.picks is not None:
-        return ListPicker(world, samples, seed)
-    return RandomPicker(world, samples, seed, labels, tiers)
+    if (script := world.script) is None and world.dispatch.picks is not None:
+        script = picked_by_round(world.dispatch.picks)
+    if script is not None:
+        return ScriptPicker(world, samples, seed, script)
+    return PolicyPicker(world, samples, seed, labels, tiers)

@@ -1,5 +1,6 @@
 """Dispatches that are given, by a file or by the tables of another run, instead of drawn."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,10 +28,11 @@ class Script(NamedTuple):
     times: NDArray[np.float64] | None  # when each is dispatched; None: when the world wants a client
     fates: Fates | None  # None: the world's delay and dropout decide
     over: str  # the reason that a run gives when no dispatch is left
+    by_round: bool = False  # whether each round must dispatch its clients at once
 
     def check(self, clients: int) -> None:
         """Raises ValueError if it names a client that is not one of so many."""
-        if (largest := int(self.clients.max())) >= clients:
+        if (largest := int(self.clients.max(initial=-1))) >= clients:
             raise ValueError(f"{self.source}: must name clients 0 to {clients - 1}, got {largest}")
 
 
@@ -47,6 +49,12 @@ def read_order(path: str, *, timed: bool) -> Script:
         if (early := np.diff(times) < 0).any():
             raise trace.error(int(early.argmax()) + 1, "dispatched_at", "no earlier than in the row before")
     return Script(path, clients, times, None, "no dispatch is left in world.dispatch.order")
+
+
+def picked_by_round(picks: Sequence[Sequence[int]]) -> Script:
+    """Returns the dispatches of clients that are listed for each round."""
+    clients = np.array([client for of_round in picks for client in of_round], dtype=np.int64)
+    return Script("world.dispatch.picks", clients, None, None, "no client is left to pick", by_round=True)
 
 
 # --- another run ------------------------------------------------------------------------------------------------------

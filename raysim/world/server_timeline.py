@@ -20,12 +20,11 @@ from numpy.typing import NDArray
 
 from raysim.parts.rng import Stream
 from raysim.terms import Arrival, Round, Trigger
-from raysim.world.clock import Clock
+from raysim.world.clock import Clock, Horizon
 from raysim.world.delay import Cost, duration_of
-from raysim.world.horizon import Horizon
 from raysim.world.picker import new_picker
+from raysim.world.roster import Tiers
 from raysim.world.server_happening import Closed, Dispatched, Ended, Happening, Started, Stepped
-from raysim.world.tiers import Tiers
 from raysim.world.world import World
 
 _CLOSE, _OPEN, _ARRIVE = range(3)

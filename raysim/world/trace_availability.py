@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,7 @@ from pydantic import Field
 from raysim.parts.part import Positive, Unit
 from raysim.parts.rng import Stream
 from raysim.world.availability import Availability, Presence, times_over
-from raysim.world.trace_delay import Assign
-from raysim.world.trace_file import read_trace
+from raysim.world.trace_file import Assign, Owners, read_trace
 from results.location import location, require_file
 from results.store import why
 
@@ -72,7 +71,7 @@ class TraceAvailability(Availability):
         return (self.path,)
 
     def check(self, clients: int) -> None:
-        self._tables(0, clients)
+        self._owners.check(self.path, "an interval", clients)
 
     @cached_property
     def timetables(self) -> dict[int, Timetable]:
@@ -88,21 +87,14 @@ class TraceAvailability(Availability):
     def presence(self, seed: int, clients: int) -> Presence:
         return TracePresence(self._tables(seed, clients))
 
+    @property
+    def _owners(self) -> Owners:
+        return Owners.by(self.assign, self.timetables)
+
     def _tables(self, seed: int, clients: int) -> list[Timetable]:
-        """Returns the timetable of each client. Raises ValueError if one has none."""
-        if self.assign == "client":
-            known = self.timetables
-        elif self.assign == "in_order":
-            known = dict(enumerate(self.timetables.values()))
-        else:
-            rows, stream = list(self.timetables.values()), Stream(seed, "availability")
-            known = {client: rows[int(stream(client).integers(len(rows)))] for client in range(clients)}
-        if without := [client for client in range(clients) if client not in known]:
-            raise ValueError(
-                f"{self.path}: must hold an interval for each of {clients} clients, got none for {len(without)} of "
-                f"them, such as {without[:3]}, which would never be there; add rows, or set `assign: drawn`"
-            )
-        return [known[client] for client in range(clients)]
+        """Returns the timetable of each client."""
+        owners, tables, stream = self._owners, [*self.timetables.values()], Stream(seed, "availability")
+        return [tables[owners.entry(client, stream)] for client in range(clients)]
 
 
 class TracePresence:
@@ -171,25 +163,19 @@ def _from_json(path: str) -> tuple[dict[int, list[Interval]], dict[int, float]]:
         raise ValueError(f"{path}: must be JSON: {error}") from error
     if not isinstance(raw, dict) or not raw:
         raise ValueError(f"{path}: must hold an object with a key for each client, got {type(raw).__name__}")
+    must = "must be a client's number, with `active` and `inactive`, lists of as many times, and `finish_time`, above 0"
     found, periods = {}, {}
     for key, value in raw.items():
-        on, off, end = _entry(path, key, value)
-        rows = enumerate(zip(on, off, strict=True))
-        found[int(key)] = [Interval(*times, f"interval {number} of {key!r}") for number, times in rows]
-        periods[int(key)] = end
+        try:
+            times = [(float(on), float(off)) for on, off in zip(value["active"], value["inactive"], strict=True)]
+            period = float(value["finish_time"])
+            if not key.isdecimal() or not times or not 0 < period < math.inf:
+                raise ValueError
+        except (TypeError, ValueError, KeyError) as error:
+            raise ValueError(f"{path}: the entry {key!r} {must}, got {str(value)[:80]}") from error
+        found[int(key)] = [Interval(*each, f"interval {number} of {key!r}") for number, each in enumerate(times)]
+        periods[int(key)] = period
     return found, periods
-
-
-def _entry(path: str, key: str, value: Any) -> tuple[list[float], list[float], float]:
-    """Returns when one client of a JSON file comes and goes, and its period."""
-    must = "must be a client's number, with `active` and `inactive`, lists of as many times, and `finish_time`, above 0"
-    try:
-        on, off = ([float(time) for time in value[name]] for name in ("active", "inactive"))
-        if not key.isdecimal() or len(on) != len(off) or not on or not 0 < float(value["finish_time"]) < math.inf:
-            raise ValueError
-    except (TypeError, ValueError, KeyError) as error:
-        raise ValueError(f"{path}: the entry {key!r} {must}, got {str(value)[:80]}") from error
-    return on, off, float(value["finish_time"])
 
 
 def _timetable(path: str, client: int, rows: list[Interval], period: float) -> Timetable:

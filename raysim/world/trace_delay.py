@@ -12,24 +12,12 @@ from pydantic import Field
 from raysim.parts.errors import BadValue
 from raysim.parts.rng import Stream
 from raysim.world.delay import Cost, Delay
-from raysim.world.trace_file import TraceFile, read_trace
-
-Assign = Literal["client", "drawn", "in_order"]
+from raysim.world.trace_file import Assign, Owners, TraceFile, read_trace
 
 _OWN = ("flops_per_s", "seconds_per_sample", "up_bytes_per_s", "down_bytes_per_s", "latency_s")
 _FEDSCALE = ("computation", "communication")
 _PASSES = 3  # FedScale: a training step takes three times as long as a forward pass
 _KILOBIT = 1024 / 8  # in bytes, as FedScale counts the size of a model
-
-
-class Device(NamedTuple):
-    """The speeds of a device."""
-
-    flops_per_s: float
-    seconds_per_sample: float
-    up_bytes_per_s: float
-    down_bytes_per_s: float
-    latency_s: float
 
 
 class TraceDelay(Delay):
@@ -59,27 +47,28 @@ class TraceDelay(Delay):
         return (self.path,)
 
     def check(self, clients: int) -> None:
-        self.devices.require(clients)
+        self.devices.owners.check(self.path, "a device", clients)
 
     @cached_property
     def devices(self) -> Devices:
         """What the file holds. It is read once, and travels with the scenario to where the timeline is."""
-        return read_devices(self.path, self.assign)
+        return _read_devices(self.path, self.assign)
 
     def watts(self, stream: Stream, clients: int) -> list[float] | None:
-        return self.devices.powers(clients, stream)
+        watts, owners = self.devices.watts, self.devices.owners
+        return None if watts is None else [float(watts[owners.entry(client, stream)]) for client in range(clients)]
 
     @property
     def least(self) -> float:
-        return float(self.devices.rows[:, Device._fields.index("latency_s")].min())
+        return float(self.devices.speeds[:, -1].min())
 
     def duration(self, stream: Stream, client: int, number: int, cost: Cost | None) -> float:
         if cost is None:
             raise BadValue("trace needs the cost of an update")
-        device = self.devices.of(client, stream)
-        training = cost.flops / device.flops_per_s + cost.samples * device.seconds_per_sample
-        messages = cost.up_bytes / device.up_bytes_per_s + cost.down_bytes / device.down_bytes_per_s
-        return device.latency_s + training + messages
+        speeds: list[float] = self.devices.speeds[self.devices.owners.entry(client, stream)].tolist()
+        flops_per_s, seconds_per_sample, up_bytes_per_s, down_bytes_per_s, latency_s = speeds
+        training = cost.flops / flops_per_s + cost.samples * seconds_per_sample
+        return latency_s + training + (cost.up_bytes / up_bytes_per_s + cost.down_bytes / down_bytes_per_s)
 
     @property
     def needs_cost(self) -> bool:
@@ -89,45 +78,20 @@ class TraceDelay(Delay):
 class Devices(NamedTuple):
     """The devices of a trace, and who has which."""
 
-    path: str
-    rows: NDArray[np.float64]  # (devices, 5): what a `Device` holds
-    places: dict[int, int] | None  # the place in `rows` of each client's device; None if devices are drawn
+    speeds: NDArray[np.float64]  # (devices, 5): a column for each name in _OWN
     watts: NDArray[np.float64] | None  # of each device, (devices,); None if the file does not say
-
-    def of(self, client: int, stream: Stream) -> Device:
-        """Returns a client's device."""
-        return Device(*self.rows[self._place(client, stream)].tolist())
-
-    def powers(self, clients: int, stream: Stream) -> list[float] | None:
-        """Returns the power of each client's device, in W; None if the file does not say."""
-        if self.watts is None:
-            return None
-        of_each: list[float] = self.watts[[self._place(client, stream) for client in range(clients)]].tolist()
-        return of_each
-
-    def _place(self, client: int, stream: Stream) -> int:
-        return int(stream(client).integers(len(self.rows))) if self.places is None else self.places[client]
-
-    def require(self, clients: int) -> None:
-        """Raises ValueError if a client has no device."""
-        without = [client for client in range(clients) if client not in self.places] if self.places is not None else []
-        if without:
-            raise ValueError(
-                f"{self.path}: must hold a device for each of {clients} clients, got none for {len(without)} of them, "
-                f"such as {without[:3]}; add rows, or set `assign: drawn`"
-            )
+    owners: Owners
 
 
-def read_devices(path: str, assign: Assign | None) -> Devices:
+def _read_devices(path: str, assign: Assign | None) -> Devices:
     """Reads a trace of devices. Raises ValueError if it does not hold what it must."""
     trace = read_trace(path)
     trace.require()
     _require_columns(trace)
-    rows = np.stack(_in_fedscales_units(trace) if set(_FEDSCALE) & set(trace.columns) else _in_own_units(trace), axis=1)
     watts = trace.numbers("watts", positive=True) if "watts" in trace.columns else None
-    if assign == "client" or (assign is None and "client" in trace.columns):
-        return Devices(path, rows, _by_client(trace), watts)
-    return Devices(path, rows, {row: row for row in range(len(rows))} if assign == "in_order" else None, watts)
+    assign = assign or ("client" if "client" in trace.columns else "drawn")
+    clients = _clients(trace) if assign == "client" else range(len(trace))
+    return Devices(_speeds(trace), watts, Owners.by(assign, clients))
 
 
 def _require_columns(trace: TraceFile) -> None:
@@ -147,39 +111,25 @@ def _require_columns(trace: TraceFile) -> None:
     raise ValueError(f"{trace.path}: {text}")
 
 
-def _in_own_units(trace: TraceFile) -> tuple[NDArray[np.float64], ...]:
-    """Returns the columns of `Device`; what has no column takes no time."""
-    return (
-        _speed(trace, "flops_per_s"),
-        _time(trace, "seconds_per_sample"),
-        _speed(trace, "up_bytes_per_s"),
-        _speed(trace, "down_bytes_per_s"),
-        _time(trace, "latency_s"),
-    )
+def _speeds(trace: TraceFile) -> NDArray[np.float64]:
+    """Returns the columns of _OWN, (devices, 5), also from those of FedScale. What has no column takes no time."""
+    found = {name: np.full(len(trace), np.inf if name.endswith("_per_s") else 0.0) for name in _OWN + _FEDSCALE}
+    for name in found.keys() & trace.columns.keys():
+        found[name] = trace.numbers(name, positive=name.endswith("_per_s") or name == "communication")
+    if "computation" in trace.columns:
+        found["seconds_per_sample"] = _PASSES * (found["computation"] / 1000)
+    if "communication" in trace.columns:
+        found["up_bytes_per_s"] = found["down_bytes_per_s"] = found["communication"] * _KILOBIT
+    return np.stack([found[name] for name in _OWN], axis=1)
 
 
-def _in_fedscales_units(trace: TraceFile) -> tuple[NDArray[np.float64], ...]:
-    """Returns the columns of `Device`, from those of FedScale."""
-    none = np.zeros(len(trace))
-    forward, bandwidth = _time(trace, "computation") / 1000, _speed(trace, "communication") * _KILOBIT
-    return none + np.inf, _PASSES * forward, bandwidth, bandwidth, none
-
-
-def _speed(trace: TraceFile, name: str) -> NDArray[np.float64]:
-    return trace.numbers(name, positive=True) if name in trace.columns else np.full(len(trace), np.inf)
-
-
-def _time(trace: TraceFile, name: str) -> NDArray[np.float64]:
-    return trace.numbers(name) if name in trace.columns else np.zeros(len(trace))
-
-
-def _by_client(trace: TraceFile) -> dict[int, int]:
-    """Returns the row of each client."""
+def _clients(trace: TraceFile) -> list[int]:
+    """Returns the client of each row. Raises ValueError if a client has two."""
     trace.require("client")
-    places: dict[int, int] = {}
+    rows: dict[int, int] = {}
     for row, client in enumerate(trace.clients()):
-        if client in places:
-            text = f"client must be there once only, got {client} in {trace.where(places[client])} too; remove one"
+        if client in rows:
+            text = f"client must be there once only, got {client} in {trace.where(rows[client])} too; remove one"
             raise ValueError(f"{trace.path}, {trace.where(row)}: {text}")
-        places[client] = row
-    return places
+        rows[client] = row
+    return list(rows)

@@ -1,18 +1,49 @@
 """Traces that users bring: tables of numbers in CSV or Parquet files, and what is told of wrong ones."""
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from raysim.parts.rng import Stream
 from results.location import location, require_file
 from results.store import in_arrow, why
+
+Assign = Literal["client", "drawn", "in_order"]
+
+
+class Owners(NamedTuple):
+    """Which entry of a trace each client has."""
+
+    entries: int  # how many there are
+    places: dict[int, int] | None  # the place of each client's entry; None if entries are drawn
+
+    @classmethod
+    def by(cls, assign: Assign, clients: Iterable[int]) -> Self:
+        """Returns who has which. clients: that which the trace names for each entry."""
+        places = {client: place for place, client in enumerate(clients)}
+        if assign == "in_order":
+            return cls(len(places), {place: place for place in range(len(places))})
+        return cls(len(places), places if assign == "client" else None)
+
+    def entry(self, client: int, stream: Stream) -> int:
+        """Returns the place of a client's entry. stream: its draws."""
+        return int(stream(client).integers(self.entries)) if self.places is None else self.places[client]
+
+    def check(self, path: str, entry: str, clients: int) -> None:
+        """Raises ValueError if one of so many clients has no entry. path: the trace. entry: what messages call one."""
+        if self.places is None or not (without := [client for client in range(clients) if client not in self.places]):
+            return
+        raise ValueError(
+            f"{path}: must hold {entry} for each of {clients} clients, got none for {len(without)} of them, "
+            f"such as {without[:3]}; add rows, or set `assign: drawn`"
+        )
 
 
 @dataclass(frozen=True)

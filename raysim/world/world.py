@@ -18,7 +18,7 @@ from raysim.world.delay import (
     ScriptedDelay,
     UniformDelay,
 )
-from raysim.world.edge_delay import EDGE_DELAYS, ConstantEdgeDelay, EdgeDelay
+from raysim.world.network import EDGE_DELAYS, ConstantEdgeDelay, EdgeDelay
 from raysim.world.policies import POLICIES, Policy, UniformPolicy
 from raysim.world.script import Recorded, Script, read_order, read_recorded, recorded_world, run_files
 from raysim.world.trace_availability import TraceAvailability

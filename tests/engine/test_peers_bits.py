@@ -21,7 +21,7 @@ from raysim.engine.progress import Progress
 from raysim.runs.execution import Execution
 from raysim.workers.peer_requests import MixRequest
 from raysim.world import World
-from raysim.world.horizon import Horizon
+from raysim.world.clock import Horizon
 from raysim.world.peers_timeline import PeersTimeline
 from raysim.world.topology import Line
 

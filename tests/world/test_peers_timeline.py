@@ -3,7 +3,7 @@
 import pytest
 
 from raysim.world import World
-from raysim.world.horizon import Horizon
+from raysim.world.clock import Horizon
 from raysim.world.mixing import NeighbourMean
 from raysim.world.network import Mail, Sent
 from raysim.world.peers_timeline import Mixed, PeersTimeline

@@ -10,7 +10,7 @@ from conftest import Raw, Simulate, digits, override, quadratic
 from raysim import ScenarioError, parse_scenario
 from raysim.algorithms import Round
 from raysim.world import Candidates, Reports, World
-from raysim.world.horizon import Horizon
+from raysim.world.clock import Horizon
 from raysim.world.policies.given import BySamples, Stratified, WeightedPolicy
 from raysim.world.server_happening import Closed, Stepped
 from raysim.world.server_timeline import ServerTimeline

@@ -11,7 +11,7 @@ from conftest import Raw
 
 from raysim.algorithms import Buffer, Round, Trigger
 from raysim.world import Cost, World
-from raysim.world.horizon import Horizon
+from raysim.world.clock import Horizon
 from raysim.world.server_happening import Closed, Dispatched, Ended, Happening, Stepped
 from raysim.world.server_timeline import ServerTimeline
 

@@ -21,7 +21,7 @@ from raysim.engine.simulation import Final
 from raysim.engine.visitor import Visitor
 from raysim.scenario import Scenario
 from raysim.terms import Moment
-from raysim.world.horizon import Horizon
+from raysim.world.clock import Horizon
 from raysim.world.server_happening import Closed, Dispatched, Ended, Happening, Started, Stepped
 from raysim.world.server_timeline import ServerTimeline
 
