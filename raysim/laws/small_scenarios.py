@@ -8,8 +8,8 @@ from typing import Any
 
 from raysim.algorithms import Central, Peer
 from raysim.data.sources.quadratic import Quadratic
+from raysim.models.dense import Vector
 from raysim.models.part import ModelPart
-from raysim.models.vector import Vector
 from raysim.parts.part import Part, spell_out
 from raysim.scenario.example import placed
 from raysim.scenario.kinds import Kind

@@ -46,6 +46,6 @@ class FunctionMetric(Metric):
         return call(find(self.function), outputs, labels, given=self.args, offered={})
 
 
-def spelled(value: Any) -> Any:
+def metric_block(value: Any) -> Any:
     """Returns the block that the short form "my_module:metric" stands for, and any other value as it is."""
     return as_function(value, Metric, "label", "larger_is_better")

@@ -1,19 +1,20 @@
 """Builds the module of a scenario's model, with reproducible initial values."""
 
 import random
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-from raysim.data.named import Shape
-from raysim.models.layers import ByName
+from raysim.data.named import NamedArrays, Shape
+from raysim.models.layers import required_norms
 from raysim.models.memory import require_own_memory, separate_expanded
 from raysim.models.names import is_under, nearest_parameter
-from raysim.models.norms import required_norms
 from raysim.models.part import ModelPart
-from raysim.models.precision import settled
+from raysim.models.precision import in_float32
 from raysim.parts.errors import BadValue
 from raysim.parts.rng import torch_seed
 from raysim.parts.standard_state import standard_state
@@ -21,7 +22,7 @@ from raysim.parts.standard_state import standard_state
 
 def initialise(part: ModelPart, shape: Shape, num_classes: int, seed: int) -> nn.Module:
     """Returns the module, with its adapters, on the CPU, in training mode, convolutions channels-last if the part says
-    so. It is float32 but for what is frozen in half precision, see `settled`.
+    so. It is float32 but for what is frozen in half precision, see `in_float32`.
 
     shape: the shape of one input, as in `ModelPart.build`. The same seed gives the same bits in every process: the
     global generators of torch, numpy and Python are seeded, and left as they were. Raises ValueError as
@@ -49,7 +50,7 @@ def initialise(part: ModelPart, shape: Shape, num_classes: int, seed: int) -> nn
     _require_parameters(module)
     require_own_memory(module)
     separate_expanded(module)
-    module = settled(module)
+    module = in_float32(module)
     if isinstance(shape, dict):
         module.register_forward_pre_hook(ByName(), prepend=True, with_kwargs=True)
     return module.to(memory_format=torch.channels_last) if part.channels_last else module
@@ -80,3 +81,13 @@ def _require_parameters(module: nn.Module) -> None:
         raise BadValue(f"must have a parameter that is trained, got none, and {frozen} frozen ones")
     if others := [f"{name} ({p.dtype})" for name, p in trained if not p.is_floating_point()]:
         raise BadValue(f"must have real parameters, which become float32, got {', '.join(others)}")
+
+
+@dataclass(frozen=True)
+class ByName:
+    """A forward pre-hook that gives a module the arrays of `NamedArrays` inputs as keyword arguments."""
+
+    def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+        if not args or not isinstance(args[0], NamedArrays):
+            return args, kwargs
+        return args[1:], {**args[0], **kwargs}

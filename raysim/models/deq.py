@@ -1,11 +1,19 @@
-"""The base of models with a deep equilibrium layer: infinitely deep networks with the parameters of one layer."""
+"""Models with a deep equilibrium layer: infinitely deep networks with the parameters of one layer.
 
-from typing import Annotated
+The networks are those of FeDEQ: Le, Nguyen, Nguyen, Hong, Seneviratne, Bao, Tran, Federated deep equilibrium learning:
+harnessing compact global representations to enhance personalization, CIKM 2024, section 5.1.
+"""
 
-from raysim.models.part import ModelPart
+import math
+from collections import OrderedDict
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from raysim.models.part import ModelPart, WidthDivisor, image_shape
 from raysim.models.solver import SOLVERS, Anderson, Backward, Solver, Start
-from raysim.parts.part import OneOf
-from raysim.terms import TorchModule
+from raysim.parts.part import Count, OneOf
+from raysim.terms import Inputs, TorchModule
 
 
 class DEQ(ModelPart):
@@ -27,3 +35,90 @@ class DEQ(ModelPart):
         from raysim.models.equilibrium import Equilibrium
 
         return Equilibrium(g, self.solver, self.backward, self.start)
+
+
+class DEQMLP(DEQ):
+    """A dense equilibrium layer z = activation(B z + C x + b), one hidden dense layer with ReLU, and the head.
+
+    It is that of eq. (3) and figure 2 of FeDEQ's paper.
+    """
+
+    takes: ClassVar[tuple[Inputs, ...]] = ("images", "features", "series")
+
+    name: str = "deq_mlp"
+    personal: tuple[str, ...] = ("head",)
+    width: Count = 512
+    """Width of z."""
+    hidden: Count = 128
+    """Number of units of the hidden dense layer."""
+    activation: Literal["relu", "tanh"] = "relu"
+    """Activation of the equilibrium layer."""
+    kappa: Annotated[float, Field(gt=0, lt=1)] | None = 0.99
+    """Largest l1 norm that a row of B may have; a projection after each local step keeps it. null: no limit.
+
+    Below 1, there is exactly one fixed point, and plain iteration finds it."""
+
+    def build(self, shape: tuple[int, ...], num_classes: int) -> TorchModule:
+        """Builds layers injection (C and b), equilibrium (B is `equilibrium.g.linear`), hidden and head."""
+        import torch
+        from torch import nn
+
+        from raysim.models.layers import BoundedLinear, DenseCell
+
+        if self.kappa is None:
+            linear = nn.Linear(self.width, self.width, bias=False)
+        else:
+            linear = BoundedLinear(self.width, self.width, self.kappa)
+        cell = DenseCell(linear, {"relu": torch.relu, "tanh": torch.tanh}[self.activation])
+        layers: OrderedDict[str, nn.Module] = OrderedDict(
+            flatten=nn.Flatten(),
+            injection=nn.Linear(math.prod(shape), self.width),
+            equilibrium=self.equilibrium(cell),
+            hidden=nn.Linear(self.width, self.hidden),
+            relu=nn.ReLU(),
+            head=nn.Linear(self.hidden, num_classes),
+        )
+        return nn.Sequential(layers)
+
+
+class DEQResNet(DEQ):
+    """A residual equilibrium block between two poolings, two hidden dense layers, and the head: FeDEQ's for images.
+
+    Layers are those of the authors' code. Without the head, S has 984,896 parameters on 28 x 28 images with one
+    channel, M 2,725,120 on 32 x 32 images with three.
+    """
+
+    takes: ClassVar[tuple[Inputs, ...]] = ("images",)
+
+    name: str = "deq_resnet"
+    personal: tuple[str, ...] = ("head",)
+    size: Literal["S", "M"] = "S"
+    """Number of channels outside and inside the block. S: 64 and 128; M: 128 and 256."""
+    width_divisor: WidthDivisor = 1
+    """Divides the numbers of channels and hidden units, for a network that is faster than the paper's."""
+    activation: Literal["softplus", "relu"] = "softplus"
+    """Activation inside the block and outside. The paper takes softplus and, to show that it need not be smooth, relu.
+    """
+
+    def build(self, shape: tuple[int, ...], num_classes: int) -> TorchModule:
+        """Builds layers conv, norm, equilibrium, hidden1, hidden2, norm2 and head."""
+        from torch import nn
+
+        from raysim.models.layers import ResidualCell, conv3x3, dense_layers
+
+        planes, height, width = image_shape(shape, least=4)
+        activation = {"softplus": nn.Softplus, "relu": nn.ReLU}[self.activation]
+        channels, hidden = (n // self.width_divisor for n in {"S": (64, 128), "M": (128, 256)}[self.size])
+        conv = conv3x3(planes, channels)
+        nn.init.normal_(conv.weight, std=0.01)
+        layers: OrderedDict[str, nn.Module] = OrderedDict(
+            conv=conv,
+            activation=activation(),
+            norm=nn.BatchNorm2d(channels),
+            pool1=nn.MaxPool2d(3, stride=2, ceil_mode=True),
+            equilibrium=self.equilibrium(ResidualCell(channels, hidden, activation())),
+            pool2=nn.MaxPool2d(3, stride=2, ceil_mode=True),
+            flatten=nn.Flatten(),
+        )
+        features = channels * (height // 4) * (width // 4)
+        return nn.Sequential(layers | dense_layers(features, num_classes, activation, self.width_divisor))

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from raysim.models.conjugate_gradient import adjoint
-from raysim.models.fixed_point import Solution, solve
+from raysim.models.fixed_point import Solution, adjoint, solve
 from raysim.models.solver import Backward, Solver, Start
 
 

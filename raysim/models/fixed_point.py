@@ -1,9 +1,4 @@
-"""Finds fixed points z = g(z) of a batch, for each sample on its own.
-
-Anderson acceleration follows Walker and Ni (Anderson acceleration for fixed-point iterations, SIAM Journal on Numerical
-Analysis 49(4), 2011), with a ridge, and takes plain steps until the history is full. torchdeq's solvers are not used,
-because what they find for a sample depends on the rest of its batch.
-"""
+"""Finds fixed points z = g(z) of a batch, and their adjoints, for each sample on its own."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -11,9 +6,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from raysim.models.solver import Anderson, Solver
+from raysim.models.solver import TINY, Solver
 
-TINY = 1e-30  # smaller than any norm that matters; divisors are at least this, so that 0 / 0 is 0
+CG_TOLERANCE = 1e-3  # both as in the code of FeDEQ's authors
+CG_ITERATIONS = 50
 
 
 class Solution(NamedTuple):
@@ -50,43 +46,61 @@ def solve(g: Callable[[Tensor], Tensor], start: Tensor, solver: Solver) -> Solut
     return Solution(_like(best, start), residual, iterations, residual <= solver.tolerance)
 
 
-class History:
-    """The last points of a solve, (B, D) each, and the steps from them to their images under g."""
+@torch.no_grad()
+def adjoint(z: Tensor, point: Tensor, gradient: Tensor) -> Solution:
+    """Solves u - J^T u = gradient for u (B, ...) by conjugate gradients, where J = dz/dpoint.
 
-    def __init__(self, start: Tensor, solver: Anderson) -> None:
-        self.solver = solver
-        batch, size = start.shape
-        self.points, self.steps = start.new_empty(2, batch, solver.history, size)
-        self.seen = 0
+    Hestenes, Stiefel, Methods of conjugate gradients for solving linear systems, Journal of Research of the National
+    Bureau of Standards 49, 1952. It finds an adjoint even where iterating would not, because g is no contraction.
 
-    def next(self, point: Tensor, image: Tensor) -> Tensor:
-        """Returns the next point. point, image: the last point and its image under g."""
-        place = self.seen % self.solver.history
-        self.points[:, place], self.steps[:, place] = point, image - point
-        self.seen += 1
-        if self.seen < self.solver.history:
-            return image
-        return mixture(self.points, self.steps, self.solver.ridge, self.solver.damping)
-
-
-def mixture(points: Tensor, steps: Tensor, ridge: float, damping: float) -> Tensor:
-    """Returns sum_k a_k (z_k + damping r_k), (B, D), where a sums to 1 and minimises |sum_k a_k r_k|^2 + ridge R |a|^2.
-
-    points: z, (B, m, D); steps: r = g(z) - z, (B, m, D). R is the largest |r_k|^2. Without the factor R, the mixture
-    would become a plain mean as the steps get small, and the steps of gradients are small from the start.
+    z: g(point), with its graph, (B, ...). The normal equations are (1 - J)(1 - J^T) u = (1 - J) gradient. An iteration
+    is a product with J^T and one with J; the residual is that of the normal equations, relative to their right side.
     """
-    batch, m, _ = steps.shape
-    gram = steps @ steps.mT
-    scale = gram.diagonal(dim1=1, dim2=2).amax(1).clamp_min(TINY)[:, None, None]
-    system = steps.new_ones(batch, m + 1, m + 1)
-    system[:, 0, 0] = 0
-    system[:, 1:, 1:] = gram / scale + ridge * torch.eye(m, device=steps.device)
-    right = steps.new_zeros(batch, m + 1)
-    right[:, 0] = 1
-    # torch.linalg.solve would end the run if a sample diverges, because its matrix may then be singular.
-    solution, _ = torch.linalg.solve_ex(system, right)
-    mixed: Tensor = solution[:, None, 1:] @ (points + damping * steps)
-    return mixed.squeeze(1)
+    with torch.enable_grad():
+        dummy = torch.zeros_like(z, requires_grad=True)
+        (pulled,) = torch.autograd.grad(z, point, dummy, create_graph=True)
+
+    def transposed(u: Tensor) -> Tensor:
+        """Returns (1 - J^T) u."""
+        return u - torch.autograd.grad(z, point, u, retain_graph=True)[0]
+
+    def plain(v: Tensor) -> Tensor:
+        """Returns (1 - J) v. J v is the gradient of <J^T dummy, v>, which is linear in dummy."""
+        return v - torch.autograd.grad(pulled, dummy, v, retain_graph=True)[0]
+
+    return solve_normal(plain, transposed, gradient)
+
+
+def solve_normal(
+    plain: Callable[[Tensor], Tensor], transposed: Callable[[Tensor], Tensor], gradient: Tensor
+) -> Solution:
+    """Solves A A^T u = A gradient for u (B, ...), from 0. plain: multiplies by A; transposed: by A^T."""
+    right = plain(gradient)
+    size = _dot(right, right).sqrt().clamp_min(TINY)
+    found, rest, direction = torch.zeros_like(gradient), right, right
+    squared = _dot(rest, rest)
+    iterations = torch.zeros(len(gradient), dtype=torch.int64, device=gradient.device)
+    for _ in range(CG_ITERATIONS):
+        running = squared.sqrt() > CG_TOLERANCE * size
+        if not bool(running.any()):
+            break
+        image = plain(transposed(direction))
+        step = torch.where(running, squared / _dot(direction, image).clamp_min(TINY), 0)
+        found, rest = found + _wide(step, found) * direction, rest - _wide(step, rest) * image
+        before, squared = squared, torch.where(running, _dot(rest, rest), squared)
+        direction = rest + _wide(squared / before.clamp_min(TINY), rest) * direction
+        iterations += running
+    residual = squared.sqrt() / size
+    return Solution(found, residual, iterations, residual <= CG_TOLERANCE)
+
+
+def _dot(one: Tensor, other: Tensor) -> Tensor:
+    """Returns the inner products of samples, (B,)."""
+    return (one * other).flatten(1).sum(1)
+
+
+def _wide(numbers: Tensor, like: Tensor) -> Tensor:
+    return numbers.reshape(-1, *[1] * (like.dim() - 1))
 
 
 def _rows(z: Tensor) -> Tensor:

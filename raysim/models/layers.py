@@ -1,13 +1,17 @@
-"""Modules of our own. Defining them needs torch, so a model imports this file only when it is built."""
+"""Layers and blocks of our own, and which layers normalise.
 
+Defining them needs torch, so a model imports this file only when it is built.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from raysim.data.named import NamedArrays
+from raysim.parts.errors import BadValue
 
 
 class QuadraticLoss(nn.Module):
@@ -71,6 +75,81 @@ def project_rows(matrix: Tensor, radius: float) -> Tensor:
     return matrix.sign() * (sizes - threshold).clamp_min(0)
 
 
+class DenseCell(nn.Module):
+    """g(z, x) = activation(A z + x) of z and x (B, width). linear: A, without a bias."""
+
+    def __init__(self, linear: nn.Linear, activation: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.linear = linear
+        self.activation = activation
+
+    def forward(self, z: Tensor, x: Tensor) -> Tensor:
+        return self.activation(self.linear(z) + x)
+
+
+class ResidualCell(nn.Module):
+    """g(z, x) of images (B, channels, H, W): a residual block with group normalisation, to which x is added."""
+
+    def __init__(self, channels: int, hidden: int, activation: nn.Module) -> None:
+        super().__init__()
+        self.activation = activation
+        self.conv1, self.norm1 = conv3x3(channels, hidden), nn.GroupNorm(8, hidden)
+        self.conv2, self.norm2 = conv3x3(hidden, channels), nn.GroupNorm(8, channels)
+        self.norm3 = nn.GroupNorm(8, channels)
+        for conv in (self.conv1, self.conv2):
+            nn.init.normal_(conv.weight, std=0.01)  # so small that at first the iteration converges
+
+    def forward(self, z: Tensor, x: Tensor) -> Tensor:
+        y = self.norm1(self.activation(self.conv1(z)))
+        y = self.norm2(self.conv2(y) + x)
+        out: Tensor = self.norm3(self.activation(y + z))
+        return out
+
+
+class ResidualBlock(nn.Module):
+    """Two convolutions with batch normalisation and ReLU, and a shortcut without parameters.
+
+    Where the block halves the image and doubles the channels, the shortcut takes every second pixel and adds channels
+    of zeros, half of them before and half behind (He, Zhang, Ren, Sun, CVPR 2016, section 4.2, option A).
+    """
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.stride = outputs // inputs
+        self.conv1, self.norm1 = conv3x3(inputs, outputs, self.stride), nn.BatchNorm2d(outputs)
+        self.conv2, self.norm2 = conv3x3(outputs, outputs), nn.BatchNorm2d(outputs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.norm2(self.conv2(self.norm1(self.conv1(x)).relu()))
+        if self.stride > 1:
+            added = (y.shape[1] - x.shape[1]) // 2
+            x = F.pad(x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, added, added))
+        return torch.relu(y + x)
+
+
+def conv3x3(inputs: int, outputs: int, stride: int = 1) -> nn.Conv2d:
+    """Returns a 3 x 3 convolution without bias, which keeps the size of the image unless it has a stride."""
+    return nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False)
+
+
+def dense_layers(
+    inputs: int, num_classes: int, activation: type[nn.Module], width_divisor: int = 1
+) -> OrderedDict[str, nn.Module]:
+    """Returns layers from features (B, inputs) to logits: hidden1 (256 units), hidden2 (128), norm2 and head.
+
+    width_divisor: divides the numbers of units.
+    """
+    first, second = 256 // width_divisor, 128 // width_divisor
+    return OrderedDict(
+        hidden1=nn.Linear(inputs, first),
+        activation1=activation(),
+        hidden2=nn.Linear(first, second),
+        activation2=activation(),
+        norm2=nn.BatchNorm1d(second),
+        head=nn.Linear(second, num_classes),
+    )
+
+
 @dataclass(frozen=True)
 class Contiguous:
     """A forward pre-hook that gives a module its inputs in torch's standard memory format, where `view` works."""
@@ -80,48 +159,17 @@ class Contiguous:
         return tuple(x.clone(memory_format=torch.contiguous_format) for x in args)
 
 
-@dataclass(frozen=True)
-class ByName:
-    """A forward pre-hook that gives a module the arrays of `NamedArrays` inputs as keyword arguments."""
-
-    def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-        if not args or not isinstance(args[0], NamedArrays):
-            return args, kwargs
-        return args[1:], {**args[0], **kwargs}
+NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm, ChannelLayerNorm)
 
 
-@dataclass(frozen=True)
-class Prepare:
-    """A forward pre-hook for networks that need three channels, and maybe another size of images.
-
-    It is a hook because a wrapping module would put its own name before those of the network's parameters.
-    """
-
-    size: int | None  # height and width in pixels; None: images are not resized
-
-    def __call__(self, module: nn.Module, args: tuple[Tensor]) -> tuple[Tensor]:
-        (x,) = args
-        if self.size is not None and x.shape[-2:] != (self.size, self.size):
-            x = F.interpolate(x, (self.size, self.size), mode="bilinear", antialias=True)
-        return (x.expand(-1, 3, -1, -1),)
+def norms_of(module: nn.Module) -> dict[str, nn.Module]:
+    """Returns the normalisation layers inside a module, by their names."""
+    return {name: layer for name, layer in module.named_modules() if name and isinstance(layer, NORMS)}
 
 
-@dataclass(frozen=True)
-class Logits:
-    """A forward hook that lets a model of transformers return the logits alone, as float32."""
-
-    def __call__(self, module: nn.Module, args: Any, output: Any) -> Any:
-        return output.logits.float() if hasattr(output, "logits") else output
-
-
-@dataclass(frozen=True)
-class Padded:
-    """A forward pre-hook that puts a model's own token for padding where the mask is zero: those that classify by the
-    last token look for it there."""
-
-    token: int
-
-    def __call__(self, module: nn.Module, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        if (mask := kwargs.get("attention_mask")) is not None and "input_ids" in kwargs:
-            kwargs = {**kwargs, "input_ids": kwargs["input_ids"].masked_fill(mask == 0, self.token)}
-        return args, kwargs
+def required_norms(module: nn.Module, norm: str) -> dict[str, nn.Module]:
+    """Returns the layers that `model.norm` is about: none if it is average. Raises BadValue if there are none else."""
+    found = {} if norm == "average" else norms_of(module)
+    if norm != "average" and not found:
+        raise BadValue(f"must be average, for the model has no normalisation layer, got {norm}; leave it out", "norm")
+    return found

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from raysim.models.layers import required_norms
 from raysim.models.names import is_under, names_of, nearest_parameter
-from raysim.models.norms import required_norms
 from raysim.models.part import Norm
 from raysim.parts.errors import BadValue
 

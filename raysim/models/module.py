@@ -97,7 +97,7 @@ class Module(ModelPart):
         return module
 
 
-def spelled(value: Any) -> Any:
+def model_block(value: Any) -> Any:
     """Returns the model of a torch module, or of a class of them; other values as they are.
 
     Both may be given in Python. A class or a function may be named: "my_nets:Net" is short for {name: module, module:

@@ -66,8 +66,12 @@ class ModelPart(Part):
         """
 
 
-def image_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
-    """Returns the shape if it is an image's (channels, height, width). Raises ValueError if it is not."""
+def image_shape(shape: tuple[int, ...], least: int = 1) -> tuple[int, int, int]:
+    """Returns the shape if it is an image's (channels, height, width), whose sides have at least so many pixels.
+
+    Raises ValueError if it is not."""
     if len(shape) != 3:
         raise BadValue(f"inputs must be images (channels, height, width), got shape {shape!r}; try mlp")
+    if min(shape[1:]) < least:
+        raise BadValue(f"images must have at least {least} x {least} pixels, got shape {shape!r}")
     return shape[0], shape[1], shape[2]

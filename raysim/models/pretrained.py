@@ -1,11 +1,12 @@
 """Prepares networks of other libraries: weights from a local file, and inputs in the form that they need."""
 
 import pickle
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
-from raysim.models.layers import Prepare
 from raysim.parts.errors import BadValue
 from results.location import location
 from results.store import local_copy, why
@@ -24,6 +25,22 @@ def prepared(module: nn.Module, weights: str | None, channels: int, image_size: 
     if channels == 1 or image_size is not None:
         module.register_forward_pre_hook(Prepare(image_size))
     return module
+
+
+@dataclass(frozen=True)
+class Prepare:
+    """A forward pre-hook for networks that need three channels, and maybe another size of images.
+
+    It is a hook because a wrapping module would put its own name before those of the network's parameters.
+    """
+
+    size: int | None  # height and width in pixels; None: images are not resized
+
+    def __call__(self, module: nn.Module, args: tuple[Tensor]) -> tuple[Tensor]:
+        (x,) = args
+        if self.size is not None and x.shape[-2:] != (self.size, self.size):
+            x = F.interpolate(x, (self.size, self.size), mode="bilinear", antialias=True)
+        return (x.expand(-1, 3, -1, -1),)
 
 
 def head_of(module: nn.Module) -> str:

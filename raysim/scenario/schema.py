@@ -16,7 +16,7 @@ from raysim.data.federation.server import NoServerData
 from raysim.data.sources.quadratic import Quadratic
 from raysim.local import Local
 from raysim.models import MODELS, ModelPart
-from raysim.models.module import spelled as model_block
+from raysim.models.module import model_block
 from raysim.parts.part import OneOf, Part
 from raysim.scenario.own_modules import main_objects, main_source, own_modules, receive, root_of
 from raysim.scenario.resources import Resources, computes_on

@@ -5,8 +5,8 @@ import torch
 from equilibria import SOLVERS, Cell, draw
 
 from raysim.models import Anderson, Broyden, Iteration
-from raysim.models.fixed_point import mixture, solve
-from raysim.models.solver import Solver
+from raysim.models.fixed_point import solve
+from raysim.models.solver import Solver, mixture
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

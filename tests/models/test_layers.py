@@ -4,8 +4,7 @@ import torch
 from model_inputs import images
 from torch import nn
 
-from raysim.models.blocks import ResidualBlock
-from raysim.models.layers import ChannelLayerNorm
+from raysim.models.layers import ChannelLayerNorm, ResidualBlock
 from raysim.models.universal import Layer
 
 

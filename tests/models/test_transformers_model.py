@@ -206,7 +206,7 @@ def test_a_frozen_base_in_the_type_of_its_file_is_mapped_which_all_processes_of_
         ({"config": GPT}, (13,), "model.config: must have a position for each of 13 tokens of a sequence, got 12"),
         ({"config": GPT | {"vocab_size": 9}}, (12,), "model.config: must embed each of the 20 tokens of the data, got"),
         ({"config": GPT | {"n_layers": 2}}, (12,), "model.config: must have keys of GPT2Config, got 'n_layers'"),
-        ({"config": {"model_type": "gtp2"}}, (12,), "model.config: must be a configuration of a causal_lm"),
+        ({"config": {"model_type": "gtp2"}}, (12,), "model.config: must give a causal_lm of transformers, got"),
         ({"config": GPT}, (3, 8, 8), r"inputs must be tokens \(length,\), or named arrays with `input_ids`"),
         ({"path": "nowhere"}, (12,), r"model.path: must be a local folder with config.json and \*.safetensors, got"),
     ],
@@ -223,10 +223,10 @@ def test_a_folder_without_weights_is_refused(folder: Path, tmp_path: Path) -> No
     (tmp_path / "model.safetensors").write_bytes(b"{}")
     quantised = json.loads((folder / "config.json").read_text()) | {"quantization_config": {"load_in_4bit": True}}
     (tmp_path / "config.json").write_text(json.dumps(quantised))
-    with pytest.raises(BadInput, match="got: weights of fewer bits; save them in bfloat16"), located("model"):
+    with pytest.raises(BadInput, match="must hold no weights of fewer bits; save them in bfloat16"), located("model"):
         initialise(CausalLM(path=str(tmp_path)), (12,), 20, 0)
     (tmp_path / "config.json").write_text((folder / "config.json").read_text())
-    with pytest.raises(BadInput, match="must hold a model of transformers for causal_lm, got"), located("model"):
+    with pytest.raises(BadInput, match="must give a causal_lm of transformers, got"), located("model"):
         initialise(CausalLM(path=str(tmp_path)), (12,), 20, 0)
 
 
