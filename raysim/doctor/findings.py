@@ -47,18 +47,16 @@ def findings(scenario: Scenario, places: Sequence[OnNode[Node]]) -> list[Finding
     knowing."""
     found: list[Finding] = []
     for place in places:
-        of_node = _unexamined(place) if place.answer is None else _of_node(scenario, place, place.answer, places)
+        if place.answer is None:
+            cure = "see Ray's logs there, and whether raysim is installed there, in the Python that runs Ray"
+            found.append(Finding("wrong", f"{place.address}: could not be examined: {place.error}; {cure}"))
+            continue
+        of_node = _of_node(scenario, place, place.answer, places)
         found += (Finding(kind, f"{place.address}: {text}") for kind, text in of_node)
     asked = scenario.resources
     if not (asked.gpus_per_client or asked.gpus_per_aggregator) and any(place.resources.get("GPU") for place in places):
         found.append(Finding("note", "the scenario uses no GPU, and there are some; see resources.gpus_per_client"))
     return [*found, *_differences(places)]
-
-
-def _unexamined(place: OnNode[Node]) -> Iterator[tuple[Kind, str]]:
-    lacks = "No module named" in place.error or "failed to import" in place.error
-    cure = "install raysim there, in the Python that runs Ray" if lacks else "see Ray's logs there"
-    yield "wrong", f"could not be examined: {place.error}; {cure}"
 
 
 def _of_node(

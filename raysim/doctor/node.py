@@ -59,7 +59,7 @@ class Examination:
         """resources: what Ray shares out there; {} without Ray."""
         import torch
 
-        total, free = _memory()
+        (total, free), size = _memory(), stand_in_bytes() if stand_in() else 0
         return Node(
             python=platform.python_version(),
             raysim=__version__,
@@ -68,7 +68,7 @@ class Examination:
             machine=this_machine(),
             cuda=torch.version.cuda,
             torch_sees=torch.cuda.device_count(),
-            gpus=_stand_ins(resources) if stand_in() else _gpus(),
+            gpus=_gpus() if not stand_in() else (Gpu("stand-in", size, size),) * int(resources.get("GPU", 0)),
             cpus=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
             memory_bytes=total,
             free_memory_bytes=free,
@@ -120,8 +120,3 @@ def _gpus() -> tuple[Gpu, ...]:
 
 def _bytes(mebibytes: str) -> int:
     return int(mebibytes) << 20 if mebibytes.isdigit() else 0  # what is not known is told in brackets
-
-
-def _stand_ins(resources: Mapping[str, float]) -> tuple[Gpu, ...]:
-    size = stand_in_bytes()
-    return (Gpu("stand-in", size, size),) * int(resources.get("GPU", 0))

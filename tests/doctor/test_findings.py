@@ -40,7 +40,7 @@ def test_what_differs_is_told_with_the_nodes_and_the_cure() -> None:
 def test_a_node_without_raysim_is_wrong() -> None:
     (told,) = found(place("a"), place("b", None, error="ModuleNotFoundError: No module named 'raysim'"))
     assert told.kind == "wrong"
-    assert told.text.endswith("; install raysim there, in the Python that runs Ray")
+    assert told.text.endswith("whether raysim is installed there, in the Python that runs Ray")
 
 
 def test_data_that_another_node_has_are_told_with_its_name() -> None:

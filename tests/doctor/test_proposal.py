@@ -7,10 +7,9 @@ import pytest
 from conftest import digits, override
 
 from actors import OnNode
-from raysim.doctor.measurement import Measured, Planned
+from raysim.doctor.measurement import Measured, Planned, Usage
 from raysim.doctor.node import Examination, Gpu
 from raysim.doctor.proposal import Proposal, propose
-from raysim.doctor.usage import Usage
 from raysim.scenario import parse_scenario
 
 GB = 10**9
