@@ -5,8 +5,8 @@ from typing import Literal, NamedTuple, get_args
 
 from actors import OnNode
 from raysim.doctor.node import Node
+from raysim.parts.own_code import parts_in
 from raysim.scenario import Scenario
-from raysim.scenario.own_modules import parts_in
 from raysim.scenario.resources import Nodes
 
 _LITTLE_DISK = 1 << 30  # bytes

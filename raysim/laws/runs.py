@@ -17,6 +17,7 @@ from raysim.laws.law import Broken, Groups, NotTried
 from raysim.laws.small_scenarios import Raw, merged
 from raysim.laws.subject import Subject
 from raysim.parts.errors import RunFailed
+from raysim.parts.own_code import parts_in
 from raysim.parts.part import Part
 from raysim.parts.standard_state import standard_state
 from raysim.runs.execution import Execution
@@ -24,7 +25,6 @@ from raysim.runs.result import Result
 from raysim.runs.run import run
 from raysim.scenario import Scenario, parse_scenario
 from raysim.scenario.dependencies import depends_on
-from raysim.scenario.own_modules import parts_in
 from raysim.workers.returned import thorough
 from results.columns import is_marked
 from results.schemas import TABLES

@@ -9,13 +9,16 @@ import torch
 from torch import nn
 from torch.nn.utils import parametrize
 
+from raysim.parts.own_code import send_by_value
+
 
 def dump(module: nn.Module) -> bytes:
-    """Returns a module as bytes, with classes of `__main__`, and with functions that know it, such as hooks.
+    """Returns a module as bytes, with classes of users' own, and with functions that know it, such as hooks.
 
     A deep copy would share those functions, which would go on with the first module. Raises whatever parts of the
     module raise that cannot be pickled, such as locks.
     """
+    send_by_value({type(layer).__module__ for layer in module.modules()})
     stream = io.BytesIO()
     torch.save(module, stream, pickle_module=SimpleNamespace(__name__="cloudpickle", Pickler=_Pickler))
     return stream.getvalue()

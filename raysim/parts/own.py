@@ -8,7 +8,7 @@ A package registers parts in entry points. Each kind of part has a group of them
 
 import importlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -19,9 +19,33 @@ from typing import Any
 from actors.fault import frames_of
 from raysim.parts.standard_state import standard_state
 
+_GIVEN: dict[str, Any] = {}  # what module:Class stands for here, whatever this process would import
+
 
 class WrongClass(ValueError):
     """A class that cannot be a part of the kind for which it is named. Its text says what must hold."""
+
+
+def give(objects: Mapping[str, Any]) -> None:
+    """From now on, module:Class stands for one of these objects, by which another process has sent it."""
+    _GIVEN.update(objects)
+
+
+@contextmanager
+def giving(objects: Mapping[str, Any]) -> Iterator[None]:
+    """Within the block, module:Class stands for one of these objects."""
+    before = dict(_GIVEN)
+    give(objects)
+    try:
+        yield
+    finally:
+        _GIVEN.clear()
+        give(before)
+
+
+def is_given(path: str) -> bool:
+    """Whether module:Class stands for an object that was given to this process."""
+    return path in _GIVEN
 
 
 def import_class(path: str) -> Any:
@@ -30,6 +54,8 @@ def import_class(path: str) -> Any:
     What the module does to this process when it is first imported, such as to seed generators, is undone: it would else
     decide the bits of what comes next in this process alone.
     """
+    if path in _GIVEN:
+        return _GIVEN[path]
     module, _, attribute = path.partition(":")
     text = "must be module:Class, with the module here or on PYTHONPATH"
     if module.endswith(".py") or not all(map(str.isidentifier, module.split("."))):
@@ -37,7 +63,7 @@ def import_class(path: str) -> Any:
         raise WrongClass(
             f"{text}, and named as Python imports it, got {path!r}; write {name or 'my_module'}:{attribute}, say"
         )
-    with _importing(f"{text}, got {path!r}, whose import raises"):
+    with import_errors(f"{text}, got {path!r}, whose import raises"):
         if module not in sys.modules:
             with standard_state():
                 importlib.import_module(module)
@@ -45,7 +71,7 @@ def import_class(path: str) -> Any:
 
 
 @contextmanager
-def _importing(what: str) -> Iterator[None]:
+def import_errors(what: str) -> Iterator[None]:
     """Raises WrongClass for what the block raises. what: how its text begins."""
     try:
         yield
@@ -95,7 +121,7 @@ def load_registered(group: str, name: str, bases: tuple[type[Any], ...]) -> Any:
     if others:
         packages = " and ".join(sorted(map(_package, entries)))
         raise WrongClass(f"must be registered by one package only, got {name!r} of {packages}; remove one of them")
-    with _importing(f"{name!r} of the package {_package(first)} cannot be imported from {first.value}:"):
+    with import_errors(f"{name!r} of the package {_package(first)} cannot be imported from {first.value}:"):
         found = first.load()
     require_part(found, bases, first.value)
     field = found.model_fields["name"]

@@ -13,14 +13,14 @@ from raysim.engine.families import family_of
 from raysim.engine.recorder import Recorder
 from raysim.parts.errors import Problem, ScenarioError
 from raysim.runs.folder import now, run_info
-from raysim.runs.origin import record_origin
+from raysim.runs.origin import Origin, record_origin
 from raysim.scenario import Scenario
 from results import Writer, write_json
 
 
 def dry_run(scenario: Scenario, folder: Path) -> None:
     """Writes the timeline into the folder: who is picked when, and whether each update is used, too late or lost."""
-    info = run_info(scenario, folder.name, "dry") | {"dry": True} | record_origin(scenario, folder)
+    info = run_info(scenario, folder.name, "dry") | {"dry": True} | record_origin(Origin.known_for(scenario), folder)
     info["notes"] = [*info["notes"], *dry_notes(scenario)]
     writer = Writer(folder, folder.name)
     family = family_of(scenario)

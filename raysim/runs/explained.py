@@ -6,9 +6,9 @@ from typing import NamedTuple
 from actors import JobFailed
 from actors.fault import OURS, Frame
 from raysim.parts.own import path_of
+from raysim.parts.own_code import by_key
 from raysim.parts.part import Part
 from raysim.scenario import Scenario
-from raysim.scenario.own_modules import by_key
 
 
 def explained(failed: JobFailed, scenario: Scenario) -> JobFailed:

@@ -1,103 +1,143 @@
 """The origin of a run: its dependencies, copies of the user's own modules, and the state of the git working tree."""
 
+import builtins
+import logging
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from difflib import unified_diff
-from importlib.machinery import PathFinder
+from importlib import import_module
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, NamedTuple
+from uuid import uuid4
 
-from raysim.scenario import Scenario
-from raysim.scenario.dependencies import depends_on, hash_of
-from raysim.scenario.own_modules import (
+from raysim.parts.own import giving, import_errors
+from raysim.parts.own_code import (
     MAIN,
-    files_of,
+    Sources,
+    changed_since_imported,
     is_foreign,
     is_installed,
-    main_objects,
-    modules_named,
-    parts_in,
+    of_main,
+    paths_in,
     root_of,
     sources_in,
     sources_of,
 )
+from raysim.scenario import Scenario
+from raysim.scenario.dependencies import depends_on, hash_of
 from results.store import local_copy, make_folder
 
+_log = logging.getLogger("raysim")
 CODE, DIFF = "code", "working_tree.diff"  # names in the run's folder
 LARGEST_DIFF = 2**20  # bytes
 PATIENCE_S = 10.0  # seconds that git may take
 
 
-def record_origin(scenario: Scenario, folder: Path) -> dict[str, Any]:
+class Origin(NamedTuple):
+    """What a run depends on beside its scenario, as the process knows it that was given the scenario."""
+
+    info: dict[str, Any]  # what run.json says of it
+    files: Sources  # those of the user's own modules
+
+    @classmethod
+    def known_for(cls, scenario: Scenario) -> "Origin":
+        """Reads all files that the scenario depends on, which may take long."""
+        files: Sources = {}
+        for module, sources in sources_in(scenario).items():
+            if (root := root_of(module)) is None or not is_installed(root):
+                files |= sources
+        text = "of a script or notebook, which cannot be imported elsewhere; put it into a module"
+        main = sorted((one.__qualname__, "class" if isinstance(one, type) else "function") for one in of_main(scenario))
+        notes = [f"{name} is a {kind} {text}" for name, kind in main]
+        reload = "has changed since this process imported it, and runs as it was; reload it to use it"
+        changed = [f"{file} {reload}" for file in changed_since_imported(files)]
+        for note in changed:
+            _log.warning(f"{scenario.name}: {note}")
+        return cls({"depends_on": depends_on(scenario), "notes": [*notes, *changed]}, files)
+
+
+def record_origin(origin: Origin, folder: Path) -> dict[str, Any]:
     """Copies the user's own modules into the run's folder, and returns what run.json says of the run's origin."""
-    own: dict[Path, bytes] = {}
-    for module, sources in sources_in(scenario).items():
-        root = root_of(module)
-        if root is None or not is_installed(root):
-            own |= {(source.root / path).resolve(): source.content for path, source in sources.items() if source.root}
-            for path, source in sources.items():
-                copy = folder / CODE / path
-                make_folder(copy.parent, parents=True)
-                copy.write_bytes(source.content)
-    of_main = {type(part).__qualname__: type(part) for part in parts_in(scenario) if type(part).__module__ == MAIN}
-    text = "of a script or notebook, which cannot be imported elsewhere; put it into a module"
-    named = sorted({**of_main, **main_objects(scenario)}.items())
-    return {
-        "depends_on": depends_on(scenario),
-        "notes": [f"{name} is a {'class' if isinstance(one, type) else 'function'} {text}" for name, one in named],
-        "git": _working_tree(folder, own),
-    }
+    for path, source in origin.files.items():
+        copy = folder / CODE / path
+        make_folder(copy.parent, parents=True)
+        copy.write_bytes(source.content)
+    own = {(source.root / path).resolve(): source.content for path, source in origin.files.items() if source.root}
+    return origin.info | {"git": _working_tree(folder, own)}
 
 
 @contextmanager
-def own_code(folder: Path, info: dict[str, Any]) -> Iterator[None]:
-    """Within the block, the modules that the model needs are imported as they were when a run started.
+def kept_code(folder: Path, info: dict[str, Any]) -> Iterator[None]:
+    """Within the block, what the block `model` names is as it was when a run started.
 
-    Where they have changed since, or cannot be found any more, the copies in the run's folder are imported: of modules
-    that the block `model` names, and of what these import. Nothing else there is. info: the content of run.json.
+    Where its modules have changed since, or cannot be found any more, the copies in the run's folder are loaded, and
+    what these import of each other. Nothing else there is. info: the content of run.json.
     """
     modules = (info.get("depends_on") or {}).get("modules", {})
-    named = modules_named(info["scenario"].get("model")) & modules.keys() - {MAIN}
-    stale = any(hash_of(sources_of(module)) != modules[module] for module in named)
+    named = {path: module for path, module in paths_in(info["scenario"].get("model")).items() if module in modules}
+    stale = any(hash_of(sources_of(module)) != modules[module] for module in named.values() if module != MAIN)
     if not (stale and (folder / CODE).is_dir()):
         yield
         return
     with local_copy(folder / CODE) as code:
-        names = {path.parts[0].removesuffix(".py") for module in named for path in files_of(module, code)}
-        with _imported_from(code.absolute(), {name for name in names if not is_foreign(name)}):
+        package = _private(code.absolute())
+        objects = {}
+        for path, module in named.items():
+            if module != MAIN and not is_foreign(module.partition(".")[0]):
+                with import_errors(f"{path!r} cannot be imported from {folder / CODE}:"):
+                    loaded = import_module(f"{package}.{module}")
+                    objects[path] = attrgetter(path.partition(":")[2])(loaded)
+        with giving(objects):
             yield
 
 
-class _Copies:
-    """Finds modules of some names in a folder. It stands among Python's finders."""
-
-    def __init__(self, folder: Path, names: set[str]) -> None:
-        self._folder, self._names = str(folder), names
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        return PathFinder.find_spec(name, [self._folder]) if path is None and name in self._names else None
+_PRIVATE = "_raysim_code_"  # with which names of packages begin that stand for folders of kept code
 
 
-@contextmanager
-def _imported_from(code: Path, names: set[str]) -> Iterator[None]:
-    """Within the block, modules of these names in a folder are imported in place of others."""
-    before, copies = _take_out(names), _Copies(code, names)
-    sys.meta_path.insert(0, copies)
-    try:
-        yield
-    finally:
-        sys.meta_path.remove(copies)
-        _take_out(names)
-        sys.modules.update(before)
+def _private(code: Path) -> str:
+    """Returns the name of a package that holds the modules in a folder, whatever else has their names."""
+    package = ModuleType(f"{_PRIVATE}{uuid4().hex}")
+    package.__path__ = [str(code)]
+    sys.modules[package.__name__] = package
+    if _KeptFinder not in sys.meta_path:
+        sys.meta_path.insert(0, _KeptFinder)
+    return package.__name__
 
 
-def _take_out(names: set[str]) -> dict[str, Any]:
-    """Takes modules of these names, and those in them, out of the modules that count as imported. Returns them."""
-    found = [name for name in sys.modules if name != MAIN and name.partition(".")[0] in names]
-    return {name: sys.modules.pop(name) for name in found}
+class _KeptFinder:
+    """Finds modules in such packages, and nothing else. It stands among Python's finders."""
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        spec = PathFinder.find_spec(name, path) if name.startswith(_PRIVATE) and path else None
+        if spec and isinstance(spec.loader, SourceFileLoader):
+            spec.loader = _KeptLoader(spec.loader.name, spec.loader.path)
+        return spec
+
+
+class _KeptLoader(SourceFileLoader):
+    """Loads a module that imports others of its folder from there, as it did when the run started."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        package = module.__name__.partition(".")[0]
+        (code,) = sys.modules[package].__path__
+
+        def load(name: str, at: Any = None, inside: Any = None, names: Any = (), level: int = 0) -> Any:
+            top = name.partition(".")[0]
+            here = (Path(code, top) / "__init__.py", Path(code, f"{top}.py"))
+            if level or is_foreign(top) or not any(file.is_file() for file in here):
+                return __import__(name, at, inside, names, level)
+            found = __import__(f"{package}.{name}", at, inside, names, 0)
+            return found if names else getattr(found, top)
+
+        vars(module)["__builtins__"] = {**vars(builtins), "__import__": load}
+        super().exec_module(module)
 
 
 def _working_tree(folder: Path, own: dict[Path, bytes]) -> dict[str, Any] | None:

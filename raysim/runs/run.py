@@ -26,7 +26,7 @@ from raysim.runs.here import Here
 from raysim.runs.lock import locked
 from raysim.runs.observing import NewRows, Observing, observers_of
 from raysim.runs.on_ray import connect, hired
-from raysim.runs.origin import record_origin
+from raysim.runs.origin import Origin, record_origin
 from raysim.runs.previous import EarlierRuns, OutOfDate, going_on
 from raysim.runs.result import Interrupted, Result, leaving_result
 from raysim.scenario import Scenario
@@ -148,20 +148,27 @@ def _require_one_place(*, inline: bool, local: int | None, address: str | None) 
         raise ValueError(f"local: must be a number of processes, at least 1, got {local}; None stands for Ray")
 
 
-def carry_out(execution: Execution, workforce: Workforce | Here, take: Callable[[Progress | NewRows], None]) -> Result:
+def carry_out(
+    execution: Execution,
+    workforce: Workforce | Here,
+    take: Callable[[Progress | NewRows], None],
+    origin: Origin | None = None,
+) -> Result:
     """Carries out a run in its folder, which must exist, and returns its result.
 
+    origin: None if this process was given the scenario, and so knows it.
     take: called with all that the run yields; it may raise StopRun. Raises RunFailed. Whatever exception it raises,
     such as KeyboardInterrupt, run.json says how the run ended.
     """
     with nullcontext() if execution.goes_on else locked(execution.folder):  # what goes on is locked by who decided so
-        return _carry_out(execution, workforce, take)
+        return _carry_out(execution, workforce, take, origin or Origin.known_for(execution.scenario))
 
 
-def _carry_out(execution: Execution, workforce: Workforce | Here, take: Callable[[Progress | NewRows], None]) -> Result:
+def _carry_out(
+    execution: Execution, workforce: Workforce | Here, take: Callable[[Progress | NewRows], None], origin: Origin
+) -> Result:
     _log.info(f"{execution.run} writes to {execution.folder}")
-    origin = record_origin(execution.scenario, execution.folder)
-    execution = replace(execution, facts=origin | execution.facts)
+    execution = replace(execution, facts=record_origin(origin, execution.folder) | execution.facts)
     versions: list[int] = []  # from which it went on after values were lost
     try:
         while True:

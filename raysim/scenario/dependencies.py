@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from raysim.parts.own_code import Sources, parts_in, root_of, sources_in
 from raysim.scenario.fingerprints import fingerprint
-from raysim.scenario.own_modules import Sources, parts_in, root_of, sources_in
 from raysim.scenario.resources import computes_on
 from raysim.scenario.schema import Scenario
 from raysim.version import __version__

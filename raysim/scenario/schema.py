@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from typing import Annotated, Any, NamedTuple
+import pickle
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +18,9 @@ from raysim.data.sources.quadratic import Quadratic
 from raysim.local import Local
 from raysim.models import MODELS, ModelPart
 from raysim.models.module import model_block
+from raysim.parts.own import give
+from raysim.parts.own_code import pickled
 from raysim.parts.part import OneOf, Part
-from raysim.scenario.own_modules import main_objects, main_source, own_modules, receive, root_of
 from raysim.scenario.resources import Resources, computes_on
 from raysim.scenario.run_settings import RunSettings
 from raysim.terms import Population
@@ -27,19 +29,9 @@ from results import html
 from results.yaml import as_yaml
 
 
-class _Known(NamedTuple):
-    """Where this process finds the user's own modules. A process that unpickles it finds them there, too."""
-
-    roots: tuple[str, ...]
-    main: str
-    objects: dict[str, Any]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return receive, tuple(self)
-
-
-def _restore(known: None, schema: "type[Scenario]", values: dict[str, Any]) -> "Scenario":
-    del known  # unpickling it first lets the classes of the values be found
+def _restore(schema: "type[Scenario]", pickled: bytes, arrays: list[Any]) -> "Scenario":
+    named, values = pickle.loads(pickled, buffers=arrays)
+    give(named)
     return schema.model_construct(**values)
 
 
@@ -74,11 +66,10 @@ class Scenario(Part):
     resources: Resources = Resources()
     """What the run asks of the cluster."""
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Lets a process that is sent a scenario find modules of the user's own where this process found them."""
-        roots = {str(root) for module in own_modules(self) if (root := root_of(module))}
-        known = _Known(tuple(sorted(roots)), main_source(self), main_objects(self))
-        return _restore, (known, type(self), dict(self))
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        """Sends the user's own classes and functions with a scenario, so that other processes need not find them."""
+        arrays: list[pickle.PickleBuffer] = []
+        return _restore, (type(self), pickled(self, arrays.append if protocol >= 5 else None), arrays)
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the keys that were given, as YAML, and all others folded away."""

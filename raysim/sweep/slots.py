@@ -21,6 +21,7 @@ from raysim.runs.here import Here
 from raysim.runs.machines import pin
 from raysim.runs.observing import NewRows, Observing
 from raysim.runs.on_ray import connect, demand_of
+from raysim.runs.origin import Origin
 from raysim.runs.previous import going_on
 from raysim.runs.result import Result
 from raysim.runs.run import carry_out, execution_of, launch
@@ -148,7 +149,7 @@ class SlotsHere(Slots):
             if self._pinned.get(child) != (pinned := scenario.resources.cpu_capability):
                 child.close()  # torch cannot change its instruction set once it is loaded
                 self._pinned[child] = pinned
-            child.call(_run_here, execution, tell=answer)
+            child.call(_run_here, execution, Origin.known_for(scenario), tell=answer)
         except ChildDied as death:
             if self._stopping.is_set():  # the process had just begun
                 execution.settle("interrupted")
@@ -167,7 +168,7 @@ class SlotsHere(Slots):
             child.close()
 
 
-def _run_here(execution: Execution, tell: Callable[[Progress | NewRows], BaseException | None]) -> None:
+def _run_here(execution: Execution, origin: Origin, tell: Callable[[Progress | NewRows], BaseException | None]) -> None:
     """Carries out a run in a child process. tell: returns the exception that is to end the run, if any."""
 
     def take(news: Progress | NewRows) -> None:
@@ -177,7 +178,7 @@ def _run_here(execution: Execution, tell: Callable[[Progress | NewRows], BaseExc
     execution = replace(execution, holder=this_process())
     pin(execution.scenario.resources.cpu_capability)
     with going_on(execution.folder if execution.goes_on else None, execution.scenario):
-        carry_out(execution, Here(), take)
+        carry_out(execution, Here(), take, origin)
 
 
 class SlotsOnRay(Slots):

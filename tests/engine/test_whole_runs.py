@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from command_line import command
-from conftest import PYTHONPATH, Raw, digits
+from conftest import PYTHONPATH, Raw, digits, forget
 
 import raysim
 from raysim.parts.errors import CannotGoOn, RunFailed, StopRun
@@ -109,6 +109,7 @@ def test_every_change_of_code_is_noted_and_told(
     for edit in range(2):
         caplog.clear()
         module.write_text(f"{source}# {edit}\n")
+        forget(module.stem)
 
         def watch(progress: Any, last: int = 4 + 2 * edit) -> None:
             if progress.round >= last:
@@ -169,6 +170,7 @@ def test_each_kind_of_change_is_noted_by_runs_that_go_on_begin_again_or_fork(
 ) -> None:
     run, here = with_code
     CHANGES[change](run, here)
+    forget("kept_")
     other = Path(shutil.copytree(run, run.with_name("other")))
     shutil.rmtree(other / "checkpoint")
     version = json.loads((run / "checkpoint" / "checkpoint.json").read_text())["version"]

@@ -1,5 +1,6 @@
 """What a run depends on beside its scenario, and that a sweep runs again what is out of date."""
 
+import inspect
 import json
 import subprocess
 import sys
@@ -10,12 +11,13 @@ from typing import Any
 
 import pytest
 from command_line import command
-from conftest import ROOT, Raw, digits
+from conftest import ROOT, Raw, digits, forget
 from PIL import Image
 from ruamel.yaml import YAML
 
 import raysim
-from raysim.runs.origin import own_code
+from raysim.parts.own import import_class
+from raysim.runs.origin import kept_code
 from raysim.runs.previous import EarlierRuns
 from raysim.scenario.dependencies import depends_on
 from raysim.scenario.fingerprints import fingerprint
@@ -76,6 +78,7 @@ def test_a_sweep_runs_again_what_changed_and_says_why(own: Any, tmp_path: Path) 
     assert "1 finished" in sweep(raw, out)
     assert "1 done before" in sweep(raw, out)
     (folder / f"{stem}_helper.py").write_text("WEIGHT = 0.25\n")  # which the algorithm's module imports
+    forget(stem)
     said = sweep(raw, out)
     assert f"digits: runs again: module {stem}_algo changed\n" in said
     assert "1 finished" in said
@@ -164,16 +167,21 @@ def test_runs_are_read_without_their_classes(own: Any, tmp_path: Path) -> None:
 
 
 def test_of_the_code_in_a_folder_only_what_the_model_names_is_imported(own: Any, tmp_path: Path) -> None:
-    """The folder may be a stranger's."""
+    """With what that imports of the folder, under other names than here. The folder may be a stranger's."""
     raw, folder, stem = own
+    net = folder / f"{stem}_net.py"
+    net.write_text(f"import json\nfrom {stem}_helper import WEIGHT\n{MODEL}")
     result = raysim.run(raw, out=tmp_path / "runs", inline=True)
-    (folder / f"{stem}_net.py").write_text(MODEL + "# changed")
+    net.write_text(MODEL + "# changed")
+    (folder / f"{stem}_helper.py").write_text("WEIGHT = 2\n")
     for name in ("stranger", "numpy", "json"):
         (result.folder / "code" / f"{name}.py").write_text("1 / 0")
-    with own_code(result.folder, result.info):
-        assert find_spec("stranger") is None and find_spec(f"{stem}_algo").origin == str(folder / f"{stem}_algo.py")
-        assert find_spec(f"{stem}_net").origin == str(result.folder / "code" / f"{stem}_net.py")
-        assert "code" not in find_spec("numpy").origin
+    with kept_code(result.folder, result.info):
+        assert find_spec("stranger") is None and find_spec(f"{stem}_net").origin == str(net)
+        kept = sys.modules[import_class(f"{stem}_net:Net").__module__]
+    assert inspect.getfile(kept) == str(result.folder / "code" / f"{stem}_net.py")
+    assert vars(kept)["WEIGHT"] == 0.5
+    assert sys.modules[import_class(f"{stem}_net:Net").__module__] is not kept
     assert result.module() is not None
 
 
@@ -199,6 +207,7 @@ def test_the_commit_and_what_is_not_committed_of_own_files_are_kept(
     assert clean.info["git"] == {"commit": git("rev-parse", "HEAD").strip(), "clean": True}
     (folder / ".env").write_text("SECRET=2")
     (folder / f"{stem}_helper.py").write_text("WEIGHT = 0.25\n")
+    forget(stem)
     changed = raysim.run(scenario, out=tmp_path / "runs", inline=True)
     assert changed.info["git"] == {**clean.info["git"], "clean": False}
     diff = (changed.folder / "working_tree.diff").read_text()
