@@ -29,6 +29,8 @@ class Status(StrEnum):
     FAILED = "failed", "red", "failure", _READ
     KILLED = "killed", "red", None, _GO_ON  # it says running or forking, but its process is gone
     MAYBE_KILLED = "killed?", "yellow", None, _GO_ON  # the same of a process elsewhere, silent for ten minutes
+    DAMAGED = "damaged", "red"  # its files cannot be read
+    COPY = "copy", "red"  # another folder of the same look holds the run
     UNKNOWN = "unknown", "red"  # run.json does not say, or says what this version does not know
 
     colour: str

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
-from results.glance import Glance, glances
 from results.groups import grouped
-from results.reader import Run
 from results.run_set import RunSet
 from results.texts import count
+from results.views import View
 
 Line = tuple[str, ...]
 _HEADS = ("run", "what", "status", "rounds", "t")
@@ -23,72 +22,79 @@ class Listing(NamedTuple):
     heads: Line
     lines: list[Line]
 
-    @classmethod
-    def of(cls, lines: Sequence[Line]) -> Listing:
-        """lines: a text for each of _HEADS, a metric, and its last value."""
-        metrics = {line[-2] for line in lines} - {""}
-        if len(metrics) == 1:
-            return cls((*_HEADS, metrics.pop()), [(*line[:-2], line[-1]) for line in lines])
-        return cls((*_HEADS, "last"), [(*line[:-2], " ".join(line[-2:]).strip()) for line in lines])
 
-
-def lines(runs: RunSet) -> Listing:
+def lines(views: Sequence[View]) -> Listing:
     """Returns a line for each run: its id, what tells it from the others, and how far it is."""
-    names = labels(runs)
-    return Listing.of([_line(found, found.run.id, names[found.run.id], _why(found)) for found in glances(runs.runs)])
+    names = labels(views)
+    return _listing(_line(one, one.run.id if one.run else one.path, names, one.status + _reason(one)) for one in views)
 
 
-def lines_below(folder: Path, runs: RunSet, damaged: list[str], reasons: list[str]) -> Listing:
-    """Returns a line for each run that lies in a folder, and one for each folder of runs in it.
+def lines_below(views: Sequence[View]) -> tuple[Listing, list[str]]:
+    """Returns a line for each run that lies in the folder that was looked at, and one for each folder of runs in it.
 
-    Runs with damaged files are left out. damaged: gets a line for each of them. reasons: gets a line for each run that
-    lies in the folder and did not go to its end.
+    Also returns a line for each of these runs that did not go to its end, which says why.
     """
-    names = labels(runs)
-    below: dict[str, list[Run]] = {}
-    for run in runs.runs:
-        first = next(iter(run.folder.relative_to(folder).parts), ".")
-        below.setdefault(first, []).append(run)
+    names = labels(views)
     found: list[Line] = []
-    for name, inside in below.items():
-        seen = glances(inside, damaged)
-        if len(inside) == 1 and inside[0].folder == folder / name:
-            found += [_line(one, name, names[one.run.id]) for one in seen]
-            reasons += [name + why for one in seen if (why := _why(one))]
-        elif seen:
-            found.append(_of_folder(name, seen))
-    return Listing.of(found)
+    reasons: list[str] = []
+    for name, group in groupby(views, lambda one: one.path.partition("/")[0]):
+        inside = list(group)
+        if [one.path for one in inside] == [name]:
+            found.append(_line(inside[0], name, names, inside[0].status))
+            reasons += [name + reason for reason in [_reason(inside[0])] if reason]
+        else:
+            found.append(_of_folder(name, inside))
+    return _listing(found), reasons
 
 
-def labels(runs: RunSet) -> dict[str, str]:
-    """Returns, by a run's id, what tells it from the others: values of the keys in which they differ."""
-    groups = grouped(runs)
-    seeds = "seed" in runs.varying
-    label = {run.id: group.label for group in groups.groups for run in group.runs}
-    return {run.id: f"{label[run.id]}, seed={run.info.get('seed')}" if seeds else label[run.id] for run in runs.runs}
+def labels(views: Sequence[View]) -> dict[str, str]:
+    """Returns, by a run's path, what tells it from the others: values of the keys in which they differ."""
+    runs = RunSet([one.run for one in views if one.run])
+    if not runs.runs:
+        return {}
+    groups, seeds = grouped(runs), "seed" in runs.varying
+    of = {run.id: group.label for group in groups.groups for run in group.runs}
+    return {
+        one.path: of[one.run.id] + (f", seed={one.run.info.get('seed')}" if seeds else "") for one in views if one.run
+    }
 
 
-def _why(found: Glance) -> str:
+def states(views: Iterable[View]) -> str:
+    """Says how many runs there are of each status."""
+    return ", ".join(f"{number} {status}" for status, number in Counter(one.status for one in views).items())
+
+
+def _listing(found: Iterable[Line]) -> Listing:
+    """found: for each line, a text for each of _HEADS, a metric, and its last value."""
+    rows = list(found)
+    metrics = {row[-2] for row in rows} - {""}
+    if len(metrics) == 1:
+        return Listing((*_HEADS, metrics.pop()), [(*row[:-2], row[-1]) for row in rows])
+    return Listing((*_HEADS, "last"), [(*row[:-2], " ".join(row[-2:]).strip()) for row in rows])
+
+
+def _reason(one: View) -> str:
     """Returns why a run ended, to follow its status or its name; empty if it is under way or went to its end."""
-    return f": {found.why}" if found.why and found.standing != "running" else ""
+    return f": {one.why}" if one.why and one.status != "running" else ""
 
 
-def _line(found: Glance, name: str, label: str, why: str = "") -> Line:
-    last = (found.curves[0].label, f"{found.curves[0].values[-1]:.4g}") if found.curves else ("", "")
-    return name, label, found.standing + why, found.progress, f"{found.virtual_time:.6g}", *last
+def _line(one: View, name: str, names: dict[str, str], status: str) -> Line:
+    time = "" if one.virtual_time is None else f"{one.virtual_time:.6g}"
+    return name, names.get(one.path, ""), status, one.progress, time, *one.last
 
 
-def _of_folder(name: str, found: Sequence[Glance]) -> Line:
+def _of_folder(name: str, inside: Sequence[View]) -> Line:
     """Returns the line of a folder, such as that of a sweep."""
-    states = Counter(one.standing for one in found)
-    status = ", ".join(f"{number} {state}" for state, number in states.items())
-    rounds, times = ([getattr(one, key) for one in found] for key in ("rounds", "virtual_time"))
-    ends = [(one.curves[0].label, one.curves[0].values[-1]) for one in found if one.curves]
+    rounds = [one.rounds for one in inside if one.rounds is not None]
+    times = [one.virtual_time for one in inside if one.virtual_time is not None]
+    ends = [(one.curves[0].label, one.curves[0].values[-1]) for one in inside if one.curves]
     alike = len({label for label, _ in ends}) == 1
     last = (ends[0][0], _range([value for _, value in ends], ".4g")) if alike else ("", "")
-    return f"{name}/", count(len(found), "run"), status, _range(rounds, "d"), _range(times, ".6g"), *last
+    return f"{name}/", count(len(inside), "run"), states(inside), _range(rounds, "d"), _range(times, ".6g"), *last
 
 
 def _range(values: Sequence[float], form: str) -> str:
+    if not values:
+        return ""
     low, high = (f"{end:{form}}" for end in (min(values), max(values)))
     return low if low == high else f"{low} to {high}"

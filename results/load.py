@@ -1,14 +1,17 @@
-"""Finds the runs in folders, and opens them."""
+"""Finds the runs in folders, and opens them or looks at them."""
 
 import os
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from results.ending import Status
 from results.location import location
 from results.reader import NoRuns, NotARun, Run
 from results.run_set import READERS
 from results.runs import Runs
 from results.store import reaching, why
+from results.views import View, view
 
 _FIRST = "give another one, or make a first run with `raysim run`"
 
@@ -23,7 +26,7 @@ def load(*paths: str | os.PathLike[str], damaged: list[str] | None = None) -> Ru
     Raises NoRuns, a NotARun, where a folder holds no run, and NotARun where a run.json is damaged, or where
     two runs have the same id.
     """
-    folders = [folder for path in paths for folder in _folders(location(path))]
+    folders = [folder for path in paths for folder in folders_below(location(path))]
     unique = list({folder.resolve(): folder for folder in folders}.values())
     with ThreadPoolExecutor(READERS) as readers:
         found = list(readers.map(_opened, unique))
@@ -45,23 +48,65 @@ def _opened(folder: Path) -> Run | NotARun:
     return run
 
 
-def _folders(path: Path) -> list[Path]:
+def folders_below(path: Path) -> list[Path]:
+    """Returns the folders of runs that are in a folder, in order of their paths, or are that folder.
+
+    Raises NoRuns where there is none, and NotARun where they cannot be listed.
+    """
     try:
         with reaching(path):
-            found = runs_below(path)
+            there = path.is_dir()
+            alone = (path / "run.json").exists()
+            found = [path] if alone else sorted(file.parent for file in path.rglob("run.json")) if there else []
     except OSError as error:
         raise NotARun(f"{path}: must be a folder of runs, which cannot be read ({why(error)})") from error
-    if found is None:
+    if not there:
         raise NoRuns(f"{path}: must be a folder of runs, but there is none; {_FIRST}")
     if not found:
         raise NoRuns(f"{path}: must be a run's folder, with run.json in it, or hold such folders; got none; {_FIRST}")
     return found
 
 
-def runs_below(path: Path) -> list[Path] | None:
-    """Returns the folders of runs that are in a folder, or are that folder; None if there is no such folder."""
-    if not path.is_dir():
-        return None
-    if (path / "run.json").exists():
-        return [path]
-    return sorted(file.parent for file in path.rglob("run.json"))
+class Folder:
+    """A folder of runs that is looked at, perhaps again and again. Runs that are over are read once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.resolve()
+        self._over: dict[Path, tuple[tuple[float, int], View]] = {}  # by time and size of run.json
+
+    def look(self) -> list[View]:
+        """Returns the runs in the folder, in order of their paths. Raises NoRuns where there is none."""
+        with ThreadPoolExecutor(READERS) as readers:
+            found = list(readers.map(self._view, folders_below(self.folder)))
+        first: dict[str, str] = {}  # by id, the path of the run that has it
+        views = []
+        for one in found:
+            if one.run and (other := first.setdefault(one.run.id, one.path)) != one.path:
+                one = View(one.path, Status.COPY, f"holds the run {one.run.id}, which {other} holds too")
+            views.append(one)
+        return views
+
+    def _view(self, folder: Path) -> View:
+        path, run = "/".join(folder.relative_to(self.folder).parts) or ".", None
+        try:
+            opened = Run(folder)
+            stat = opened.stat
+            version = stat.st_mtime, stat.st_size
+            before = self._over.get(folder)
+            if before and before[0] == version:
+                return before[1]
+            run = opened if opened.info else None
+            found = view(opened, path)
+        except (NotARun, OSError) as error:
+            return View(path, Status.DAMAGED, str(error), run)
+        if not found.status.goes_on:
+            self._over[folder] = version, found
+        return found
+
+
+def readable(views: Iterable[View]) -> list[View]:
+    """Returns the views of runs that can be read. Raises NotARun, which says what is damaged, where there is none."""
+    every = list(views)
+    if found := [one for one in every if one.readable]:
+        return found
+    raise NotARun("\n".join(f"{one.path}: {one.why}" for one in every))

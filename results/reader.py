@@ -94,6 +94,12 @@ class Run:
         return info
 
     @property
+    def stat(self) -> os.stat_result:
+        """The state of the file run.json. Raises OSError."""
+        with reaching(self.folder):
+            return (self.folder / "run.json").stat()
+
+    @property
     def id(self) -> str:
         """The run's id, which is in every row of its tables."""
         return str(self.info.get("run", self.folder.name))

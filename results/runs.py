@@ -19,6 +19,7 @@ from results.render import Tabulated
 from results.run_set import RunSet, whole
 from results.score import common_budget
 from results.texts import count
+from results.views import view
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,7 +53,7 @@ class Runs(RunSet):
     def _repr_html_(self) -> str:
         """What a notebook shows: a line for each run, for the first 50."""
         more = f", of which the first {SHOWN} are shown" if len(self) > SHOWN else ""
-        shown = html.table(*lines(self.only(self.runs[:SHOWN])), words=3)
+        shown = html.table(*lines([view(run, run.id) for run in self.runs[:SHOWN]]), words=3)
         return html.heading(count(len(self), "run"), more) + shown
 
     def compare(

@@ -25,7 +25,7 @@ def serve(
 
     if not folder.is_dir():
         refuse(f"{folder}: must be a folder of runs, but there is none; give another one, or make it")
-    guard = Guard.of(host)
+    guard = Guard.listening(host)
     try:
         listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:

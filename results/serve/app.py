@@ -1,8 +1,9 @@
 """The pages: the list of runs, chosen runs side by side, and the report of chosen runs."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import datetime
 from importlib.resources import files
 from pathlib import Path
@@ -10,9 +11,9 @@ from urllib.parse import urlencode
 
 from aiohttp import web
 
-from results.glance import at_work
 from results.groups import grouped
-from results.reader import NotARun
+from results.load import Folder, readable
+from results.reader import NoRuns, NotARun
 from results.report import report
 from results.report.budgets import budgets
 from results.report.curves import curves
@@ -22,8 +23,8 @@ from results.runs import Runs
 from results.serve.asked import BY_SEED, Asked
 from results.serve.board import board
 from results.serve.guard import Guard
-from results.serve.seen import Seen, Watched
 from results.texts import count
+from results.views import View, workers
 
 EACH = "each run"  # what chosen runs may be grouped by, beside all keys but their seeds
 _LINE = 2**17  # bytes of an address, at most: it names the chosen runs
@@ -32,10 +33,20 @@ _LINE = 2**17  # bytes of an address, at most: it names the chosen runs
 def application(folder: Path, guard: Guard) -> web.Application:
     """Makes the server of a folder's pages. It reads only what the folder holds, and answers nothing but GET."""
     app = web.Application(middlewares=[guard.middleware], handler_args={"max_line_size": _LINE})
-    pages = _Pages(Watched(folder))
-    app.router.add_get("/", pages.answering(pages.every))
-    app.router.add_get("/runs", pages.answering(pages.chosen))
-    app.router.add_get("/report", pages.answering(pages.report))
+    pages, maker = _Pages(folder), ThreadPoolExecutor(1)  # one page at a time: threads share matplotlib's settings
+
+    def answering(make: Callable[[web.Request], str]) -> Callable[[web.Request], Awaitable[web.Response]]:
+        async def answer(request: web.Request) -> web.Response:
+            try:
+                html = await asyncio.get_running_loop().run_in_executor(maker, make, request)
+            except (NotARun, OSError) as error:
+                return web.Response(status=404, text=f"{error}\n")
+            return web.Response(text=html, content_type="text/html")
+
+        return answer
+
+    for path, make in (("/", pages.every), ("/runs", pages.chosen), ("/report", pages.report)):
+        app.router.add_get(path, answering(make))
     app.router.add_get("/live.js", _script)
     return app
 
@@ -46,32 +57,21 @@ async def _script(_: web.Request) -> web.Response:
 
 
 class _Pages:
-    """Makes pages, one at a time: matplotlib's settings are shared by all threads."""
+    """Makes the pages of a folder."""
 
-    def __init__(self, watched: Watched) -> None:
-        self._watched = watched
-        self._maker = ThreadPoolExecutor(1)
-
-    def answering(self, make: Callable[[web.Request], str]) -> Callable[[web.Request], Awaitable[web.Response]]:
-        async def answer(request: web.Request) -> web.Response:
-            try:
-                html = await asyncio.get_running_loop().run_in_executor(self._maker, make, request)
-            except (NotARun, OSError) as error:
-                return web.Response(status=404, text=f"{error}\n")
-            return web.Response(text=html, content_type="text/html")
-
-        return answer
+    def __init__(self, folder: Path) -> None:
+        self._folder = Folder(folder)
 
     def every(self, request: web.Request) -> str:
         """The list of runs."""
-        every, asked = self._watched.look(), Asked.of(request.query.items())
+        every, asked = self._look(), Asked.read(request.query.items())
 
         def sorted_by(name: str) -> str:
             return urlencode({**request.query, "sort": name if asked.sort == f"-{name}" else f"-{name}"})
 
         return filled(
             "serve/list.html.j2",
-            title=str(self._watched.folder),
+            title=str(self._folder.folder),
             board=board(every, asked),
             asked=asked,
             total=count(len(every), "run"),
@@ -83,35 +83,36 @@ class _Pages:
 
     def chosen(self, request: web.Request) -> str:
         """Chosen runs side by side: those that go on, with who works, and the curves of all."""
-        seen = self._seen(request)
-        runs = _readable(seen)
+        views = self._asked(request)
         alone = request.query.get("by") == EACH
         same = [pair for pair in request.query.items() if pair[0] != "by"]
-        notes = [f"{one.path}: {one.wrong}; left out" for one in seen if one.wrong]
+        notes = [f"{one.path}: {one.why}; left out" for one in views if not one.readable]
 
         def made(some: Runs) -> str:
             groups = grouped(some, [*some.varying, "seed"] if alone else None)
             sections = [section for make in (curves, budgets) if (section := make(groups))]
-            going = [one for one in seen if one.run in some.runs and one.glance and one.glance.goes_on]
-            workers = [(one, at_work(one.run)) for one in going if one.run]
+            going = [(one, workers(one.run)) for one in views if one.run in some.runs and one.status.goes_on]
             choices = [BY_SEED, EACH] if alone or len(groups) < len(some) else []
-            more = {"going": workers, "by": EACH if alone else BY_SEED, "choices": choices, "notes": notes}
+            more = {"going": going, "by": EACH if alone else BY_SEED, "choices": choices, "notes": notes}
             return page(groups, sections, "serve/chosen.html.j2", same=same, query=urlencode(same), **more)
 
-        return whole(runs, made, notes)
+        return whole(_runs(views), made, notes)
 
     def report(self, request: web.Request) -> str:
         """The report of chosen runs, as `raysim report` writes it."""
-        return whole(_readable(self._seen(request)), lambda some: report(some).html, [])
+        return whole(_runs(self._asked(request)), lambda some: report(some).html, [])
 
-    def _seen(self, request: web.Request) -> list[Seen]:
-        asked = Asked.of(request.query.items())
-        if found := [one for one in self._watched.look() if asked.takes(one)]:
+    def _look(self) -> list[View]:
+        with suppress(NoRuns):
+            return self._folder.look()
+        return []
+
+    def _asked(self, request: web.Request) -> list[View]:
+        asked = Asked.read(request.query.items())
+        if found := [one for one in self._look() if asked.takes(one)]:
             return found
-        raise NotARun(f"{self._watched.folder}: must hold the runs that are asked for, got none")
+        raise NotARun(f"{self._folder.folder}: must hold the runs that are asked for, got none")
 
 
-def _readable(seen: Iterable[Seen]) -> Runs:
-    if runs := [one.run for one in seen if one.run and one.glance]:
-        return Runs(runs)
-    raise NotARun("\n".join(f"{one.path}: {one.wrong}" for one in seen))
+def _runs(views: list[View]) -> Runs:
+    return Runs([one.run for one in readable(views) if one.run])

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from results.groups import text
-from results.serve.seen import Seen
+from results.views import View
 
 STATUS, NONE = "status", "-"  # a name beside those of keys, and the value of a key that a run lacks
 ALONE, BY_SEED = "", "all keys but seed"  # what groups may be made by, beside single keys
@@ -30,7 +30,7 @@ class Asked:
     """Whether metrics are shown by their best values, rather than by their last ones."""
 
     @classmethod
-    def of(cls, pairs: Iterable[tuple[str, str]]) -> Asked:
+    def read(cls, pairs: Iterable[tuple[str, str]]) -> Asked:
         """Reads a query: pairs, in which a name may come several times. Names that are not known here are keys."""
         every = list(pairs)
         single, chosen = dict(every), [value for name, value in every if name == "run"]
@@ -38,30 +38,24 @@ class Asked:
         group, sort, best = single.get("group", ALONE), single.get("sort", "run"), single.get("show") == "best"
         return cls(chosen, single.get("q", ""), values, group, sort, best)
 
-    def takes(self, seen: Seen) -> bool:
+    def takes(self, one: View) -> bool:
         """Whether a run is among those that are asked for."""
         if self.chosen:
-            return seen.path in self.chosen
-        alike = all(told(seen, key) == value for key, value in self.values.items())
-        return alike and all(_has(seen, word) for word in self.words.split())
-
-    @property
-    def by(self) -> list[str] | None:
-        """The keys that make groups; None: all that differ, but the seed."""
-        return [self.group] if self.group not in (ALONE, BY_SEED) else None
+            return one.path in self.chosen
+        alike = all(value_of(one, key) == value for key, value in self.values.items())
+        return alike and all(_has(one, word) for word in self.words.split())
 
 
-def told(seen: Seen, key: str) -> str:
+def value_of(one: View, key: str) -> str:
     """Returns the value of a run's key, or its status, as a text."""
     if key == STATUS:
-        return seen.standing
-    return text(seen.keys[key]) if key in seen.keys else NONE
+        return one.status
+    return text(one.keys[key]) if key in one.keys else NONE
 
 
-def _has(seen: Seen, word: str) -> bool:
+def _has(one: View, word: str) -> bool:
     key, equals, value = word.partition("=")
     if not equals:
-        return any(word.lower() in part.lower() for part in (seen.path, seen.standing, told(seen, "name")))
-    names = {key, f"{key}.name"}
-    found = [name for name in (STATUS, *seen.keys) if name in names or name.endswith(f".{key}")]
-    return any(told(seen, name) == value for name in found)
+        return any(word.lower() in part.lower() for part in (one.path, one.status, value_of(one, "name")))
+    names = (name for name in (STATUS, *one.keys) if name in (key, f"{key}.name") or name.endswith(f".{key}"))
+    return any(value_of(one, name) == value for name in names)

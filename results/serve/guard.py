@@ -16,14 +16,12 @@ from aiohttp.typedefs import Middleware
 
 from results.report.page import SCRIPT
 
-_OWN_NAMES = ("localhost", "127.0.0.1", "::1")
 # Nothing is fetched from elsewhere, no script but the page's own file and the report's runs, and no other page holds
 # this one.
 _REPORTS = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
 _POLICY = (
     f"default-src 'none'; script-src 'self' 'sha256-{_REPORTS}'; style-src 'unsafe-inline'; img-src data:; "
-    "connect-src 'self'; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -31,14 +29,6 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-
-
-def is_loopback(host: str) -> bool:
-    """Tells whether only this machine reaches a host that a server listens on."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 @dataclass(frozen=True)
@@ -50,8 +40,13 @@ class Guard:
     """None on this machine's own address."""
 
     @classmethod
-    def of(cls, host: str) -> Guard:
-        return cls(host, None if is_loopback(host) else secrets.token_urlsafe(32))
+    def listening(cls, host: str) -> Guard:
+        """Returns the guard of a server that listens on a host: with a token if other machines may reach it."""
+        try:
+            alone = ipaddress.ip_address(host).is_loopback
+        except ValueError:
+            alone = host == "localhost"
+        return cls(host, None if alone else secrets.token_urlsafe(32))
 
     @property
     def middleware(self) -> Middleware:
@@ -73,12 +68,16 @@ class Guard:
 
     def _instead(self, request: web.Request) -> web.Response | None:
         """Returns what is answered instead of the page; None for those who may read."""
+        try:
+            at = urlsplit(f"//{request.host}")
+            name, port = at.hostname, at.port
+        except ValueError:
+            return web.Response(status=400, text="The header Host must be a name or an address, and a port.\n")
         if self.token is None:
             # Else a stranger's page whose name is made to mean this machine could have the browser read runs for it.
-            name = urlsplit(f"//{request.host}").hostname
-            known = name in (*_OWN_NAMES, self.host)
+            known = name in ("localhost", "127.0.0.1", "::1", self.host)
             return None if known else web.Response(status=403, text=f"This server is not {name}; use 127.0.0.1.\n")
-        cookie = f"raysim-{request.url.port}"  # cookies are one host's, whatever the port
+        cookie = f"raysim-{port}"  # cookies are one host's, whatever the port
         if self._is_token(request.query.get("token", "")):
             page = str(request.rel_url.without_query_params("token"))  # history is to hold no token
             there = web.Response(status=302, headers={"Location": page})

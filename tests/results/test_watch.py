@@ -12,8 +12,8 @@ from rich.console import Console
 
 from raysim.cli.watch import sparkline
 from results import this_process, write_json
-from results.glance import glance
 from results.reader import Run
+from results.views import view
 
 HERE = {"status": "running", "holder": this_process()}
 
@@ -131,4 +131,4 @@ def test_a_sparkline_is_at_most_so_wide(values: list[float], drawn: str) -> None
 
 def test_a_mean_is_nan_where_a_members_value_is(tmp_path: Path) -> None:
     folder = made(tmp_path / "r", {"evaluations": [evaluation(0, float("nan"), 0), evaluation(0, 0.5, 1)]})
-    assert np.isnan(glance(Run(folder)).curves[0].values).all()
+    assert np.isnan(view(Run(folder)).curves[0].values).all()

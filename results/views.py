@@ -1,22 +1,24 @@
-"""How far a run is, what it has reached and who works, from little reading: of runs that are over, under way or were
-killed."""
+"""What is known of a run at a look, from little reading, whether it is over, under way, killed or damaged: the one view
+of runs that lists, the terminal and the live page show."""
+
+from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from results.ending import Status, ending
-from results.reader import NotARun, Run
-from results.run_set import READERS
+from results.keys import Value
+from results.reader import Run
 
 _KEY = ("subject", "split", "metric")
-WINDOW_S = 60.0  # real seconds of a run, up to its last job, over which shares of workers are taken
 _OF_PEERS = "^consensus|_min$|_max$|_gap$"  # metrics of how peers differ
+WINDOW_S = 60.0  # real seconds of a run, up to its last job, over which shares of workers are taken
 
 
 class Curve(NamedTuple):
@@ -37,40 +39,53 @@ class Curve(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Glance:
-    """A run at one moment."""
+class View:
+    """A run at one moment. Numbers are None where they are not known, as those of a damaged run."""
 
-    run: Run
-    standing: Status
-    why: str | None
-    """Why it failed or ended early, or what is known of a run that is under way or was killed."""
-    rounds: int
+    path: str
+    """Below the folder that was looked at. It is the run's name there, for two folders may hold one id."""
+    status: Status
+    why: str
+    """Why it failed or ended early, what is known of one that is under way or was killed, or what is damaged."""
+    run: Run | None = None
+    """None where run.json cannot be read, and where another folder holds the same run."""
+    rounds: int | None = None
     """That are over."""
-    of: int | None
+    of: int | None = None
     """Rounds of the whole run; None if something else ends it."""
-    virtual_time: float
-    sent: int | None
+    virtual_time: float | None = None
+    sent: int | None = None
     """Bytes of updates and messages, up and down; None before the first step."""
-    wall_s: float | None
+    wall_s: float | None = None
     """Real time, in seconds."""
-    curves: tuple[Curve, ...]
+    curves: tuple[Curve, ...] = ()
     """The first is the one to show: accuracy before loss before others, of the global model and on test samples if
     there are such."""
 
     @property
+    def readable(self) -> bool:
+        return self.status not in (Status.DAMAGED, Status.COPY)
+
+    @cached_property
+    def keys(self) -> dict[str, Value]:
+        """The values of its scenario by dotted path; none where run.json cannot be read."""
+        return self.run.keys if self.run else {}
+
+    @property
     def progress(self) -> str:
         """Rounds that are over, and of how many."""
-        return str(self.rounds) if self.of is None else f"{self.rounds}/{self.of}"
+        return str(self.rounds if self.rounds is not None else "") + (f"/{self.of}" if self.of is not None else "")
 
     @property
-    def goes_on(self) -> bool:
-        return self.standing.goes_on
+    def last(self) -> tuple[str, str]:
+        """The metric to show, and its last value; empty texts where there is none."""
+        return (self.curves[0].label, f"{self.curves[0].values[-1]:.4g}") if self.curves else ("", "")
 
     @property
-    def waiting(self) -> str:
-        """Says what it waits for, since when, and how long it took before; why it ended where it does not go on."""
-        if not self.goes_on:
-            return self.why or ""
+    def remark(self) -> str:
+        """What it waits for, since when, and how long it took before; why it ended where it does not go on."""
+        if self.run is None or not self.status.goes_on:
+            return self.why
         silent = (datetime.now(UTC) - self.run.last_written).total_seconds()
         if not self.rounds:
             return f"waits for its first round, {silent:.0f} s since it wrote"
@@ -78,43 +93,28 @@ class Glance:
         return f"waits for round {self.rounds + 1}, {silent:.0f} s since it wrote{pace}"
 
 
-def glance(run: Run) -> Glance:
+def view(run: Run, path: str = ".") -> View:
     """Looks at a run. Raises NotARun where its files are damaged."""
     info, ended = run.info, ending(run)
     steps = run.table("steps", ["round", "virtual_time", "up_bytes", "down_bytes", "elapsed_s"])
     columns = [*_KEY, "round", "virtual_time", "value"]
     evaluations = run.table("evaluations", columns, pc.is_valid(pc.field("value")))
     totals, scenario = info.get("totals") or {}, info.get("scenario") or {}
-    tables = (steps, evaluations)
-    last = [top for table in tables if (top := pc.max(table["round"]).as_py()) is not None]
-    times = [top for table in tables if (top := pc.max(table["virtual_time"]).as_py()) is not None]
+    both = pa.concat_tables(table.select(["round", "virtual_time"]) for table in (steps, evaluations))
     sent = [total for name in ("up_bytes", "down_bytes") if (total := pc.sum(steps[name]).as_py()) is not None]
-    return Glance(
-        run,
+    last, time = (pc.max(both[name]).as_py() for name in ("round", "virtual_time"))
+    return View(
+        path,
         ended.status,
-        ended.error or ended.ended_early or ended.diverged or ended.note,
-        totals.get("rounds", max(last, default=-1) + 1),
-        (scenario.get("run") or {}).get("rounds"),
-        totals.get("virtual_time", max(times, default=0.0)),
-        sum(sent) if sent else None,
-        (info.get("seconds") or {}).get("total") or pc.max(steps["elapsed_s"]).as_py(),
-        tuple(sorted(_curves(evaluations), key=_first)),
+        ended.error or ended.ended_early or ended.diverged or ended.note or "",
+        run,
+        rounds=totals.get("rounds", 0 if last is None else last + 1),
+        of=(scenario.get("run") or {}).get("rounds"),
+        virtual_time=totals.get("virtual_time", time or 0.0),
+        sent=sum(sent) if sent else None,
+        wall_s=(info.get("seconds") or {}).get("total") or pc.max(steps["elapsed_s"]).as_py(),
+        curves=tuple(sorted(_curves(evaluations), key=_first)),
     )
-
-
-def glances(runs: Sequence[Run], damaged: list[str] | None = None) -> list[Glance]:
-    """Looks at runs; those with damaged files are left out. damaged: where it is given, it gets a line for each."""
-
-    def look(run: Run) -> Glance | None:
-        try:
-            return glance(run)
-        except NotARun as error:
-            if damaged is not None:
-                damaged.append(f"{error}; left out")
-            return None
-
-    with ThreadPoolExecutor(READERS) as readers:
-        return [found for found in readers.map(look, runs) if found is not None]
 
 
 def _curves(evaluations: pa.Table) -> list[Curve]:
@@ -148,19 +148,18 @@ class AtWork(NamedTuple):
     share: float  # of the last minute of the run, how much the worker spent on jobs
 
 
-def at_work(run: Run) -> list[AtWork]:
+def workers(run: Run) -> Sequence[AtWork]:
     """Returns the workers of a run, in the order of their names; none before the first job is done."""
     frame = run.table("tasks", ["worker", "node", "task", "started_s", "seconds"]).to_pandas()
     if frame.empty:
         return []
     frame["ended_s"] = frame["started_s"] + frame["seconds"]
-    end, start = frame["ended_s"].max(), frame["started_s"].min()
-    since = max(start, end - WINDOW_S)
-    window = max(end - since, 1e-9)
+    end = frame["ended_s"].max()
+    since = max(frame["started_s"].min(), end - WINDOW_S)
+    frame["busy_s"] = (frame["ended_s"] - frame["started_s"].clip(lower=since)).clip(lower=0.0)
     found = []
     for worker, jobs in frame.groupby("worker", observed=True):
-        last = jobs.loc[jobs["ended_s"].idxmax()]
-        busy = (jobs["ended_s"] - jobs["started_s"].clip(lower=since)).clip(lower=0.0).sum()
-        told = str(worker), str(last["node"]), str(last["task"])
-        found.append(AtWork(*told, float(last["seconds"]), float(end - last["ended_s"]), min(busy / window, 1.0)))
+        last, busy = jobs.loc[jobs["ended_s"].idxmax()], jobs["busy_s"].sum() / max(end - since, 1e-9)
+        about = str(worker), str(last["node"]), str(last["task"])
+        found.append(AtWork(*about, float(last["seconds"]), float(end - last["ended_s"]), min(busy, 1.0)))
     return found
