@@ -11,8 +11,8 @@ from raysim.data.federation.federated import federated as federated
 from raysim.data.federation.federation import Federation as Federation
 from raysim.data.federation.federation import federate as federate
 from raysim.data.federation.partition import Partitioner as Partitioner
-from raysim.data.federation.public import Public as Public
 from raysim.data.federation.server import SERVER_DATA as SERVER_DATA
+from raysim.data.federation.server import Public as Public
 from raysim.data.federation.server import ServerData as ServerData
 from raysim.data.federation.sizes import Sizes as Sizes
 from raysim.data.federation.skew import FeatureSkew as FeatureSkew

@@ -103,6 +103,6 @@ def are_pixels(x: Any) -> bool:
     return isinstance(x, np.ndarray) and x.dtype == np.uint8
 
 
-def told(shape: Shape | Sequence[int]) -> str:
+def shape_text(shape: Shape | Sequence[int]) -> str:
     """Says what shape inputs have."""
     return ", ".join(f"{name} {one}" for name, one in shape.items()) if isinstance(shape, dict) else str(tuple(shape))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from raysim.data.named import told
+from raysim.data.named import shape_text
 from raysim.data.sources.source import Source
 from raysim.parts.errors import BadValue
 from raysim.parts.rng import torch_seed
@@ -68,7 +68,7 @@ def _width(shape: Any) -> int:
     """Returns how many tokens a sample has."""
     tokens = shape.get("input_ids") if isinstance(shape, dict) else shape
     if not isinstance(tokens, list) or len(tokens) != 1:
-        raise BadValue(f"must have inputs of tokens, got {told(shape)}; take a run on texts", "data")
+        raise BadValue(f"must have inputs of tokens, got {shape_text(shape)}; take a run on texts", "data")
     return int(tokens[0])
 
 

@@ -12,8 +12,7 @@ from actors.fault import frames_of
 from raysim.algorithms import ALGORITHMS
 from raysim.data import Dataset, Federation, federate
 from raysim.data.federation.federation import divide
-from raysim.data.federation.public import NO_PUBLIC
-from raysim.data.federation.server import NoServerData
+from raysim.data.federation.server import NO_PUBLIC, NoServerData
 from raysim.data.loaded import load
 from raysim.engine.families import family_of
 from raysim.engine.recorder import Nowhere, Recorder

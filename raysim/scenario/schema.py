@@ -12,8 +12,7 @@ from pydantic import BeforeValidator, Field
 from raysim.algorithms import ALGORITHMS, Central, Peer
 from raysim.clients import ClientGroup, ClientGroups
 from raysim.data import SERVER_DATA, SOURCES, Federated, OneOfSources, Public, ServerData
-from raysim.data.federation.public import NO_PUBLIC
-from raysim.data.federation.server import NoServerData
+from raysim.data.federation.server import NO_PUBLIC, NoServerData
 from raysim.data.sources.quadratic import Quadratic
 from raysim.local import Local
 from raysim.models import MODELS, ModelPart

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from raysim.data.named import NamedArrays, by_name, shape_of, told
+from raysim.data.named import NamedArrays, by_name, shape_of, shape_text
 from raysim.parts.errors import BadValue
 from raysim.parts.rng import seed_globals
 from raysim.workers.fixed import Fixed, require_alike
@@ -145,7 +145,7 @@ def _require_outputs(
     else:
         right, must = outputs.numel() == n, "one number for each input, (n,) or (n, 1)"
     if not right:
-        text = f"must return {must}, got shape {got} for n = {n} inputs of shape {told(shape_of(x))}"
+        text = f"must return {must}, got shape {got} for n = {n} inputs of shape {shape_text(shape_of(x))}"
         text += "; some batches hold one sample, so keep the axis of samples, which `squeeze()` drops" * (n == 1)
         several = (floats or padded) and len(got) > y.ndim + 1
         why = "inputs are no text" if floats else "the last place may be padding"

@@ -108,7 +108,7 @@ class Workbench:
     @property
     def notes(self) -> tuple[str, ...]:
         """Warnings about what is seldom meant in the data, in the scenario or, once it was tried, in the model."""
-        return (*self.federation.notes, *self.federation.missing_labels, *notes_of(self.scenario), *self.suspected)
+        return (*self.federation.notes, *notes_of(self.scenario), *self.suspected)
 
     def task(self, client: int, number: int, received: Model, local: Local | None = None) -> Task:
         """Returns the task of a client or peer. number: how often it was dispatched, or has mixed, before. local: how

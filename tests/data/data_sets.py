@@ -7,8 +7,7 @@ from conftest import Raw
 from pydantic import TypeAdapter
 
 from raysim.data import SERVER_DATA, SOURCES, Dataset, Federation, OneOfSources, ServerData, federate, federated
-from raysim.data.federation.public import Public
-from raysim.data.federation.server import NoServerData
+from raysim.data.federation.server import NoServerData, Public
 from raysim.data.sources.digits import Digits
 from raysim.parts.part import OneOf, Part
 from raysim.parts.plain import as_tuples

@@ -7,7 +7,7 @@ import pytest
 from data_sets import NO_SERVER, SERVER, digits
 
 from raysim.data import Arrays, Federated, Federation, divided, federate
-from raysim.data.federation.held_out import held_out_size
+from raysim.data.sources.subset import held_out_size
 
 
 def test_what_clients_train_and_test_on_is_each_client_s_own() -> None:

@@ -6,7 +6,7 @@ from conftest import Simulate, digits
 from data_sets import federation
 
 from raysim.data import Split
-from raysim.data.federation.held_out import divide_alike, hold_out
+from raysim.data.federation.holdings import divide_alike, hold_out
 from raysim.parts.rng import generator
 
 
@@ -33,7 +33,7 @@ def test_labels_of_the_test_split_are_cut_in_the_proportions_of_the_training_spl
     tests = divide_alike(train, parts_of([0, 1], [2], [3, 4, 5]), test, "label", generator(0, "tests"))
     counts = [np.bincount(test.y[rows], minlength=2).tolist() for rows in tests]
     assert counts == [[4, 0], [2, 0], [2, 3]]
-    assert np.sort(np.concatenate(tests)).tolist() == list(range(11))
+    assert np.sort(tests.rows).tolist() == list(range(11))
 
 
 def test_cuts_are_rounded_down_and_give_all_to_those_who_hold_some() -> None:

@@ -53,9 +53,9 @@ def test_a_sample_may_be_held_twice_if_that_is_allowed() -> None:
         (
             ((0, 6),),
             1,
-            r"rows must be from 0 to 5, for there are 6 training samples, got 6 of client 0; corr",
+            r"rows must be 0 to 5, got 6 for client 0; correct `rows`",
         ),
-        (((0, 1), (1,)), 2, r"a row must be given once, got 1 rows given more often, such as 1, of clients \[0, 1\]"),
+        (((0, 1), (1,)), 2, r"a row must go to one client at most, got \[1\] more than once; .* `overlap: true`"),
         (((0,), (1,)), 3, r"data.clients: must be the number of lists, 2, got 3"),
     ],
 )

@@ -8,9 +8,9 @@ from data_sets import digits, federation
 
 from raysim.data import divided, federate
 from raysim.data.federation.holdings import Holdings
-from raysim.data.federation.noise import NoisyClients, mislabel
 from raysim.data.federation.partition import Iid
 from raysim.data.federation.server import NoServerData
+from raysim.data.federation.skew import NoisyClients, mislabel
 from raysim.data.sources.arrays import Arrays
 from raysim.parts.errors import BadInput
 
@@ -28,7 +28,7 @@ def test_a_share_of_each_clients_labels_is_wrong() -> None:
 
 def test_each_other_label_is_as_likely() -> None:
     labels = np.full(9000, 2)
-    wrong = mislabel(labels, Holdings.of([np.arange(9000)]), np.ones(1), 4, seed=0)
+    wrong = mislabel(labels, Holdings.by_client([np.arange(9000)]), np.ones(1), 4, seed=0)
     assert (labels == 2).all()
     counts = np.bincount(wrong, minlength=4)
     assert counts[2] == 0
@@ -37,7 +37,7 @@ def test_each_other_label_is_as_likely() -> None:
 
 def test_what_nobody_holds_keeps_its_labels() -> None:
     labels = np.arange(100) % 4
-    wrong = mislabel(labels, Holdings.of([np.arange(10), np.arange(50, 60)]), np.ones(2), 4, seed=0)
+    wrong = mislabel(labels, Holdings.by_client([np.arange(10), np.arange(50, 60)]), np.ones(2), 4, seed=0)
     assert np.flatnonzero(wrong != labels).tolist() == [*range(10), *range(50, 60)]
 
 
@@ -89,7 +89,7 @@ def test_shares_must_be_as_many_as_clients() -> None:
 
 def test_random_labels_may_be_right() -> None:
     labels = np.full(9000, 2)
-    noisy = mislabel(labels, Holdings.of([np.arange(9000)]), np.ones(1), 3, seed=0, kind="random")
+    noisy = mislabel(labels, Holdings.by_client([np.arange(9000)]), np.ones(1), 3, seed=0, kind="random")
     assert np.bincount(noisy) == pytest.approx(3000, abs=200)
     plain, random = federation(), federation(label_noise=1.0, noisy_labels="random")
     assert (random.train.y == plain.train.y).mean() == pytest.approx(0.1, abs=0.03)

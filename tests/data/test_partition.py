@@ -5,10 +5,18 @@ import pytest
 from pydantic import TypeAdapter
 
 from raysim.data import PARTITIONS, Partition, Split
-from raysim.data.federation.dirichlet import Dirichlet, DirichletClients, draw_mix, open_shares
 from raysim.data.federation.indices import Indices
+from raysim.data.federation.label_skew import (
+    Classes,
+    Dirichlet,
+    DirichletClients,
+    Shards,
+    block_counts,
+    draw_mix,
+    open_shares,
+    weighted_counts,
+)
 from raysim.data.federation.partition import Iid, Natural, Partitioner, deal
-from raysim.data.federation.shards import Classes, Shards, block_counts, weighted_counts
 from raysim.data.federation.sizes import DirichletSizes, LogNormalSizes, PowerLawSizes, cut
 from raysim.parts.rng import generator
 

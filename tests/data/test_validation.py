@@ -10,7 +10,7 @@ from data_sets import digits as images
 
 from raysim import ScenarioError, parse_scenario
 from raysim.data import Federation, federate
-from raysim.data.federation.public import Public
+from raysim.data.federation.server import Public
 
 IN_DOMAIN: Raw = {"name": "in_domain", "samples": 50}
 

@@ -10,12 +10,10 @@ from pydantic import Field, GetCoreSchemaHandler, TypeAdapter, create_model
 from pydantic_core import CoreSchema, PydanticCustomError
 
 from raysim.data.dataset import Split
-from raysim.data.federation.dirichlet import Dirichlet, DirichletClients
 from raysim.data.federation.indices import Indices
-from raysim.data.federation.noise import LabelNoise, NoisyClients
+from raysim.data.federation.label_skew import Classes, Dirichlet, DirichletClients, Shards
 from raysim.data.federation.partition import Iid, Natural, Partitioner
-from raysim.data.federation.shards import Classes, Shards
-from raysim.data.federation.skew import FEATURE_SKEWS, FeatureSkew
+from raysim.data.federation.skew import FEATURE_SKEWS, FeatureSkew, LabelNoise, NoisyClients
 from raysim.data.sources.quadratic import Quadratic
 from raysim.data.sources.source import Source
 from raysim.parts.errors import BadValue
@@ -115,11 +113,7 @@ def federated(source: type[Source]) -> type[Federated]:
     kinds: dict[str, Any] = {"partition": Partition, "local_test": LocalTest}
     usual: Any = {key: (kinds[key], TypeAdapter(kinds[key]).validate_python(v)) for key, v in source.usual.items()}
     made = create_model(source.__name__, __base__=(source, Federated), __module__=source.__module__, **usual)
-    for name in (
-        "__doc__",
-        "__qualname__",
-        "__firstlineno__",
-    ):  # so that documentation and errors show those of the source
+    for name in ("__doc__", "__qualname__", "__firstlineno__"):  # documentation and errors show those of the source
         if name in vars(source):
             setattr(made, name, vars(source)[name])
     return cast("type[Federated]", made)

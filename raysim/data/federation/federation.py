@@ -7,12 +7,9 @@ import numpy as np
 
 from raysim.data.dataset import Dataset, Split
 from raysim.data.federation.federated import Federated
-from raysim.data.federation.held_out import divide_alike, hold_out, set_aside
-from raysim.data.federation.holdings import Holdings, distinct
-from raysim.data.federation.noise import mislabel
-from raysim.data.federation.public import NO_PUBLIC, Public
-from raysim.data.federation.server import ServerData, ServerSamples, drawn
-from raysim.data.federation.skew import FeatureSkew
+from raysim.data.federation.holdings import Holdings, distinct, divide_alike, hold_out, set_aside
+from raysim.data.federation.server import NO_PUBLIC, Public, ServerData, ServerSamples, drawn
+from raysim.data.federation.skew import FeatureSkew, mislabel
 from raysim.data.loaded import load
 from raysim.data.named import NamedArrays, same
 from raysim.data.sources.quadratic import Quadratic
@@ -20,8 +17,6 @@ from raysim.data.sources.raw_samples import standardised
 from raysim.data.sources.subset import first_rows, held_out_size
 from raysim.parts.errors import BadValue, located
 from raysim.parts.rng import Stream, generator
-
-_TOLD = 1000  # labels, above which nobody is told which of them are missing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,18 +73,6 @@ class Federation(Dataset):
     def training_rows(self) -> np.ndarray:
         """Rows of `train` that clients train on, client after client."""
         return self.held.rows[: self.held.offsets[self.participants]]
-
-    @property
-    def missing_labels(self) -> tuple[str, ...]:
-        """A note on labels that no client trains on; () if there are none, or too many labels to tell."""
-        labels = self.train.y[self.training_rows]
-        if self.loss != "cross_entropy" or labels.ndim > 1 or self.num_classes > _TOLD:
-            return ()
-        counts = np.bincount(labels.astype(np.int64), minlength=self.num_classes)
-        if not (missing := np.flatnonzero(counts == 0).tolist()):
-            return ()
-        text = f"no client trains on a sample of label {', '.join(map(str, missing))}, of {self.num_classes} labels"
-        return (f"data: {text}, so the model cannot learn {'it' if len(missing) == 1 else 'them'}",)
 
     def train_rows(self, client: int) -> np.ndarray:
         """Returns the rows of `train` that a client trains on or, if it is unseen, adapts a model to."""
@@ -228,11 +211,8 @@ def _labels(data: Federated | Quadratic, dataset: Dataset, held: Holdings, seed:
     if dataset.num_classes < 2 and data.noisy_labels == "wrong":
         raise BadValue("must be 0, for there is no other label than one; leave it out", "label_noise")
     if len(distinct(held.rows, len(dataset.train))) < len(held.rows):
-        raise BadValue(
-            "must be 0 where a sample is held several times: it has one label, and clients "
-            "would have more wrong ones than their shares; leave it out, or `overlap`",
-            "label_noise",
-        )
+        text = "must be 0 where a sample is held several times: it has one label, which is wrong for all who hold it"
+        raise BadValue(f"{text}; leave it out, or `overlap`", "label_noise")
     return mislabel(dataset.train.y, held, data.noise_shares(seed), dataset.num_classes, seed, data.noisy_labels)
 
 
@@ -258,5 +238,5 @@ def _divide(
         assert isinstance(data, Federated)
         draws = generator(seed, "test partition")
         tests = divide_alike(dataset.train, parts, dataset.test, data.partition.column, draws)
-        return Holdings.of(parts), Holdings.of(tests), "test"
+        return Holdings.by_client(parts), tests, "test"
     return *hold_out(parts, data.local_test, seed), "train"

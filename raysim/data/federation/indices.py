@@ -60,42 +60,30 @@ class Indices(Partitioner):
         parts = self._listed(len(split))
         if len(parts) != clients:
             raise BadInput("data.clients", f"must be the number of lists, {len(parts)}, got {clients}")
-        for client, part in enumerate(parts):
-            outside = part[(part < 0) | (part >= len(split))]
-            if len(outside):
-                raise BadValue(
-                    f"rows must be from 0 to {len(split) - 1}, for there are {len(split)} training "
-                    f"samples, got {outside[0]} of client {client}; correct {self._where}"
-                )
-        rows, times = np.unique(np.concatenate(parts), return_counts=True)
-        if not self.overlap and (times > 1).any():
-            twice = rows[times > 1]
-            holders = [client for client, part in enumerate(parts) if twice[0] in part]
-            raise BadValue(
-                f"a row must be given once, got {len(twice)} rows given more often, such as "
-                f"{twice[0]}, of clients {holders}; correct {self._where}, or set `overlap: true`"
-            )
+        if wrong := self.wrong_with(parts, len(split), clients):
+            where = "`rows`" if self.path is None else repr(self.path)
+            raise BadValue(f"{wrong}; correct {where}, or set `overlap: true` if samples are shared")
         return parts
-
-    @property
-    def _where(self) -> str:
-        return "`rows`" if self.path is None else repr(self.path)
 
     def _listed(self, samples: int) -> list[np.ndarray]:
         """Returns the rows of each client, int64. samples: number of training samples."""
         if self.path is None:
             return [_integers(list(part), f"client {client}") for client, part in enumerate(self.rows or ())]
         if Path(self.path).suffix == ".npz":
-            arrays = load_npz(self.path)
-            if set(arrays) == {"client"}:
-                return _by_client(_integers(arrays["client"], "the array `client`"), samples)
-            return _numbered(arrays)
-        listed = _read_json(location(self.path).expanduser())
-        if isinstance(listed, dict):
-            return _numbered(listed)
-        if not isinstance(listed, list):
-            raise BadValue(f"{self.path!r} must hold a list of lists, or lists by client, got {listed!r}")
-        return [_integers(part, f"client {client}") for client, part in enumerate(listed)]
+            found: Any = load_npz(self.path)
+        else:
+            found = _read_json(location(self.path).expanduser())
+        if isinstance(found, list):
+            return [_integers(part, f"client {client}") for client, part in enumerate(found)]
+        if not isinstance(found, dict):
+            raise BadValue(f"{self.path!r} must hold a list of lists, or lists by client, got {found!r}")
+        if set(found) == {"client"}:
+            return _by_client(_integers(found["client"], "the array `client`"), samples)
+        numbers = {int(number): name for name in found if (number := name.removeprefix("client_")).isdecimal()}
+        if sorted(numbers) != list(range(len(found))):
+            text = f"names must be the clients' numbers from 0 to {len(found) - 1}, got {sorted(found)[:5]!r}"
+            raise BadValue(f"{text}; name them so")
+        return [_integers(found[numbers[client]], f"client {client}") for client in sorted(numbers)]
 
 
 def _read_json(path: Path) -> Any:
@@ -105,24 +93,10 @@ def _read_json(path: Path) -> Any:
         return json.loads(path.read_bytes())
 
 
-def _numbered(by_name: dict[str, Any]) -> list[np.ndarray]:
-    """Returns lists that are named by their clients' numbers in order of these numbers."""
-    digits = {name: name.removeprefix("client_") for name in by_name}
-    numbers = {int(number): name for name, number in digits.items() if number.isdecimal()}
-    if sorted(numbers) != list(range(len(by_name))):
-        raise BadValue(
-            f"names must be the clients' numbers from 0 to {len(by_name) - 1}, got "
-            f"{sorted(by_name)[:5]!r}; name them so"
-        )
-    return [_integers(by_name[numbers[client]], f"client {client}") for client in sorted(numbers)]
-
-
 def _by_client(client: np.ndarray, samples: int) -> list[np.ndarray]:
     if len(client) != samples:
-        raise BadValue(
-            f"the array `client` must have an entry for each of {samples} training samples, got "
-            f"{len(client)}; write it for this data set"
-        )
+        text = f"the array `client` must have an entry for each of {samples} training samples, got {len(client)}"
+        raise BadValue(f"{text}; write it for this data set")
     return [np.flatnonzero(client == number) for number in range(int(client.max(initial=-1)) + 1)]
 
 

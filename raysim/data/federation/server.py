@@ -1,4 +1,4 @@
-"""The data that the server itself has."""
+"""Samples that are no client's alone: those that the server itself has, and public ones that everybody has."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -9,13 +9,15 @@ from pydantic import Field, GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
 from raysim.data.dataset import Dataset, Split
+from raysim.data.federation.label_skew import draw_mix
 from raysim.data.loaded import load, wrong_with
-from raysim.data.named import by_name, shape_of, told
+from raysim.data.named import by_name, shape_of, shape_text
 from raysim.data.sources.images import Images
 from raysim.data.sources.pixels import fit
 from raysim.data.sources.sets import IMAGES
+from raysim.data.sources.subset import rows_by_value
 from raysim.parts.errors import BadValue, located
-from raysim.parts.part import OneOf, Part, Samples, Unit
+from raysim.parts.part import OneOf, Part, Positive, Samples, Unit
 
 
 @dataclass(frozen=True)
@@ -58,15 +60,21 @@ def drawn(
     server_data: ServerData, dataset: Dataset, available: Rows, generator: np.random.Generator
 ) -> tuple[ServerSamples, Rows]:
     """Returns what `draw` does. Raises ValueError if that does not fit together, which a user's own class can miss."""
-    returned = server_data.draw(dataset, available, generator)
+    must = "must return ServerSamples and a dict of rows by split, train and test, got"
+    match server_data.draw(dataset, available, generator):
+        case (ServerSamples() as server, {"train": _, "test": _} as taken):
+            pass
+        case (ServerSamples(), dict() as taken):
+            raise BadValue(f"{server_data.name}.draw: {must} rows of {', '.join(map(str, taken)) or 'none'}")
+        case returned:
+            raise BadValue(f"{server_data.name}.draw: {must} {type(returned).__name__}")
     if isinstance(server_data, NoServerData):
-        return returned
-    server, taken = _pair(server_data.name, returned)
+        return server, taken
     found, loss = server.split, dataset.loss if server.in_domain else "cross_entropy"
     wrong = wrong_with(Dataset(found, found, server.num_classes, server.mean, server.std, loss))
     wrong = wrong.removeprefix("train: ") if wrong else None
     if not wrong and not found.pixels and shape_of(found.x) != shape_of(dataset.train.x):
-        must, got = told(shape_of(dataset.train.x)), told(shape_of(found.x))
+        must, got = shape_text(shape_of(dataset.train.x)), shape_text(shape_of(found.x))
         wrong = f"x must have the shape of the clients' inputs, {must}, got {got}"
     for split, rows in taken.items():
         if not wrong and len(strangers := np.setdiff1d(rows, available[split])):
@@ -74,17 +82,6 @@ def drawn(
     if wrong:
         raise BadValue(f"{server_data.name}.draw: {wrong}")
     return server, taken
-
-
-def _pair(name: str, returned: Any) -> tuple[ServerSamples, Rows]:
-    """Returns what a class's `draw` returned. Raises ValueError unless it is samples, and rows of both splits."""
-    must = f"{name}.draw: must return ServerSamples and a dict of rows by split, train and test, got"
-    match returned:
-        case (ServerSamples() as samples, dict() as taken) if taken.keys() == NO_ROWS.keys():
-            return samples, taken
-        case (ServerSamples(), dict() as taken):
-            raise BadValue(f"{must} rows of {', '.join(map(str, taken)) or 'none'}")
-    raise BadValue(f"{must} {type(returned).__name__}")
 
 
 class NoServerData(ServerData):
@@ -98,15 +95,12 @@ class NoServerData(ServerData):
         return ServerSamples(nothing, dataset.num_classes, dataset.mean, dataset.std, True, nothing), NO_ROWS
 
 
-def _take(key: str, samples: int, split: str, available: Rows, generator: np.random.Generator) -> np.ndarray:
+def _draw_rows(key: str, samples: int, split: str, available: Rows, generator: np.random.Generator) -> np.ndarray:
     """Draws rows of a split, ascending. Raises ValueError if none would be left."""
     rows = available[split]
     if samples >= len(rows):
-        raise BadValue(
-            f"must be less than the {len(rows)} samples of the {split} set, from which they are taken, "
-            f"got {samples}; {'lower it' if len(rows) > 1 else 'leave it out'}",
-            key,
-        )
+        text = f"must be less than the {len(rows)} samples of the {split} set, from which they are taken, got {samples}"
+        raise BadValue(f"{text}; {'lower it' if len(rows) > 1 else 'leave it out'}", key)
     return np.sort(generator.permutation(rows)[:samples])
 
 
@@ -122,7 +116,7 @@ class InDomain(ServerData):
 
     def draw(self, dataset: Dataset, available: Rows, generator: np.random.Generator) -> tuple[ServerSamples, Rows]:
         """Draws some of the available rows. Returns their samples, and the rows. Raises ValueError if none is left."""
-        taken = _take("samples", self.samples, self.split, available, generator)
+        taken = _draw_rows("samples", self.samples, self.split, available, generator)
         split = dataset.test if self.split == "test" else dataset.train
         none = split.take(NO_ROWS["test"])
         samples = ServerSamples(split.take(taken), dataset.num_classes, dataset.mean, dataset.std, True, none)
@@ -161,26 +155,61 @@ class OutOfDomain(ServerData):
             other = load(self.data)
         number = len(other.train) if self.samples is None else self.samples
         if number > len(other.train):
-            raise BadValue(
-                f"must be at most {len(other.train)}, the training samples of {self.data.name}, got {number}; lower it",
-                "samples",
-            )
+            text = f"must be at most {len(other.train)}, the training samples of {self.data.name}, got {number}"
+            raise BadValue(f"{text}; lower it", "samples")
         taken = other.train
         if number < len(taken):
             taken = taken.take(np.sort(generator.permutation(len(taken))[:number]))
         for whose, split in (("clients'", dataset.train), ("server's", taken)):
             if not split.pixels:
                 kinds = ", ".join(str(one.dtype) for one in by_name(split.x).values())
-                raise BadValue(
-                    f"the {whose} inputs must be images of bytes (uint8), got {kinds} of "
-                    f"shape {told(shape_of(split.x))}; take other data, or in_domain"
-                )
+                text = f"the {whose} inputs must be images of bytes (uint8), got {kinds} of shape"
+                raise BadValue(f"{text} {shape_text(shape_of(split.x))}; take other data, or in_domain")
         height, width, channels = dataset.train.x.shape[1:]
         x = fit(taken.x, height, width, channels) if self.fit == "clients" else taken.x
-        rows = _take("reference", self.reference, "test", available, generator)
+        rows = _draw_rows("reference", self.reference, "test", available, generator)
         mean, std = self.data.statistics(x)
         samples = ServerSamples(Split(x, taken.y), other.num_classes, mean, std, False, dataset.test.take(rows))
         return samples, {**NO_ROWS, "test": rows}
 
 
 SERVER_DATA: tuple[type[ServerData], ...] = (NoServerData, InDomain, OutOfDomain)
+
+
+class Public(Part):
+    """Random unlabelled samples that all clients or peers have, in the same order."""
+
+    samples: Annotated[int, Field(ge=0), Unit("samples")] = 0
+    """Number of public samples; 0: there are none."""
+    split: Literal["train", "test"] = "train"
+    """Split that they are drawn from. Clients may hold training samples too; test samples evaluate no model. A server
+    with samples in domain may have some of them too."""
+    from_all: bool = False
+    """Whether they are drawn from all training samples of the data set, also from those that `data.train_samples`
+    leaves out, as in the code of CMFD's authors. false: only from those that it leaves."""
+    alpha: Positive | None = None
+    """Skews their mix of labels: the shares of labels are drawn from Dir(alpha, ..., alpha). null: samples are drawn
+    uniformly."""
+
+    def draw(self, split: Split, generator: np.random.Generator) -> np.ndarray:
+        """Draws rows of the split, ascending. Raises ValueError if it has too few, or none is left to evaluate on."""
+        most = len(split) - (self.split == "test")
+        if self.samples > most:
+            text = (
+                f"must be at most {most}, for there are {len(split)} {self.split} samples, got {self.samples}; lower it"
+            )
+            raise BadValue(text, "samples")
+        if self.alpha is None:
+            return np.sort(generator.permutation(len(split))[: self.samples])
+        groups = rows_by_value(split.column("label"))
+        have = np.array([len(rows) for rows in groups])
+        mix = generator.dirichlet(np.full(len(groups), self.alpha))
+        wanted = draw_mix(mix, self.samples, have, generator)
+        rows = [generator.permutation(rows)[:number] for rows, number in zip(groups, wanted, strict=True)]
+        return np.sort(np.concatenate(rows))
+
+
+NO_PUBLIC = Public()
+
+
+NO_PUBLIC = Public()

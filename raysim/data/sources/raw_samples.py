@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import Field
 
 from raysim.data.dataset import Dataset, Loss, Split
-from raysim.data.named import NamedArrays, are_pixels, by_name, shape_of, told
+from raysim.data.named import NamedArrays, are_pixels, by_name, shape_of, shape_text
 from raysim.data.sources.images import Images
 from raysim.data.sources.inputs import described, inputs_of
 from raysim.data.sources.labels import labels_of
@@ -135,7 +135,7 @@ def _with_values(raw: Raw) -> Raw:
 
 
 def _kind(x: np.ndarray | NamedArrays) -> str:
-    return f"{', '.join(str(one.dtype) for one in by_name(x).values())} of shape {told(shape_of(x))}"
+    return f"{', '.join(str(one.dtype) for one in by_name(x).values())} of shape {shape_text(shape_of(x))}"
 
 
 def standardised(train: Split, test: Split, inputs: str | None = None) -> tuple[Split, Split]:
