@@ -45,10 +45,63 @@ class Life:
 def state_of_process() -> tuple[Any, ...]:
     """Returns what code may change in its process that the results of later code may depend on, for comparisons.
 
-    What whoever uses the process sets anew is left out, such as generators of random numbers and settings of torch.
+    What whoever uses the process sets anew is left out, such as generators of random numbers.
     """
     variables = {name: value for name, value in os.environ.items() if not name.startswith("KMP_")}  # of scikit-learn
-    return os.getcwd(), variables, np.geterr(), [entry for entry in warnings.filters if entry[0] == "error"]
+    settings = {name: value for name, (value, _) in (numpy_settings() | torch_settings()).items()}
+    return os.getcwd(), variables, settings, [entry for entry in warnings.filters if entry[0] == "error"]
+
+
+Settings = dict[str, tuple[Any, Any]]  # by name, a setting as it is, and as a new process has it
+
+
+def numpy_settings() -> Settings:
+    """Returns the settings of numpy that results may depend on."""
+    return {"numpy.geterr()": (np.geterr(), {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"})}
+
+
+def torch_settings() -> Settings:
+    """Returns the settings of torch that can change bits, in this thread; none if it is not loaded."""
+    if (torch := sys.modules.get("torch")) is None:
+        return {}
+    backends = torch.backends
+    cudnn, sdp, einsum = backends.cudnn, backends.cuda, backends.opt_einsum
+    return {
+        "torch.get_default_dtype()": (torch.get_default_dtype(), torch.float32),
+        "torch.get_default_device()": (torch.get_default_device().type, "cpu"),
+        "torch.is_grad_enabled()": (torch.is_grad_enabled(), True),
+        "torch.is_inference_mode_enabled()": (torch.is_inference_mode_enabled(), False),
+        "torch.is_autocast_enabled('cpu')": (torch.is_autocast_enabled("cpu"), False),
+        "torch.is_autocast_enabled('cuda')": (torch.is_autocast_enabled("cuda"), False),
+        "torch.is_anomaly_enabled()": (torch.is_anomaly_enabled(), False),
+        "torch.set_flush_denormal": (sys.float_info.min / 2 == 0, False),  # torch can set it, but does not tell it
+        "torch.get_deterministic_debug_mode()": (torch.get_deterministic_debug_mode(), 0),
+        "torch.get_float32_matmul_precision()": (_matmul_precision(torch), "highest"),
+        "torch.backends.cudnn.enabled": (cudnn.enabled, True),
+        "torch.backends.cudnn.benchmark": (cudnn.benchmark, False),
+        "torch.backends.cudnn.deterministic": (cudnn.deterministic, False),
+        "torch.backends.cudnn.allow_tf32": (_convolutions_round(cudnn), True),
+        "torch.backends.mkldnn.enabled": (torch._C._get_mkldnn_enabled(), True),
+        "torch.backends.cuda.flash_sdp_enabled()": (sdp.flash_sdp_enabled(), True),
+        "torch.backends.cuda.mem_efficient_sdp_enabled()": (sdp.mem_efficient_sdp_enabled(), True),
+        "torch.backends.cuda.math_sdp_enabled()": (sdp.math_sdp_enabled(), True),
+        "torch.backends.mha.get_fastpath_enabled()": (backends.mha.get_fastpath_enabled(), True),
+        "torch.backends.opt_einsum.enabled": (einsum.enabled, einsum.is_available()),
+    }
+
+
+def _matmul_precision(torch: Any) -> str:
+    try:
+        return str(torch.get_float32_matmul_precision())
+    except RuntimeError:  # it was set by its old and by its new names
+        return "set by fp32_precision"
+
+
+def _convolutions_round(cudnn: Any) -> bool | str:
+    try:
+        return bool(cudnn.allow_tf32)
+    except RuntimeError:
+        return "set by fp32_precision"
 
 
 class Machine(NamedTuple):

@@ -9,7 +9,7 @@ from raysim.doctor.findings import KINDS, Finding, findings, paths_read
 from raysim.doctor.measurement import Measured, Measurement, to_measure
 from raysim.doctor.node import Examination, Node
 from raysim.doctor.proposal import Proposal, as_asked, propose
-from raysim.parts.standard_state import standard_state
+from raysim.parts.process import isolated
 from raysim.runs.explained import explained
 from raysim.runs.machines import environment, pin
 from raysim.runs.on_ray import connect, hired
@@ -81,7 +81,7 @@ def _measure(measurement: Measurement, *, inline: bool) -> Measured | None:
     scenario = measurement.scenario
     if inline:
         pin(scenario.resources.cpu_capability)
-        with standard_state(torch=True):
+        with isolated(torch=True):
             return next(measurement(InlinePool()))
     name = f"{scenario.name}-doctor"
     with hired(to_measure(scenario)) as workforce, closing(workforce.run(measurement, name)) as program:

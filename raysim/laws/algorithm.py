@@ -13,7 +13,7 @@ from raysim.laws.law import Broken, Groups, Law, NotTried
 from raysim.laws.small_scenarios import Raw, merged, quadratics
 from raysim.laws.subject import Subject
 from raysim.parts.errors import ScenarioError
-from raysim.parts.standard_state import standard_state
+from raysim.parts.process import isolated
 from raysim.scenario import Scenario, parse_scenario
 from raysim.workers.peers import PeersWorker
 
@@ -59,7 +59,7 @@ def _seen_by_clients(subject: Subject) -> list[tuple[int, int, int]]:
 
 def _seen_by_peers(scenario: Scenario) -> list[tuple[int, int, int]]:
     """Returns the same for the first training of each peer."""
-    with standard_state(torch=True):
+    with isolated(torch=True):
         federation = federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
         worker, found = family_of(scenario).worker(federation), []
         assert isinstance(worker, PeersWorker)

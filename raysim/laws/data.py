@@ -8,8 +8,8 @@ from raysim.data.named import same
 from raysim.laws import runs
 from raysim.laws.law import Broken, Groups
 from raysim.laws.subject import Subject
+from raysim.parts.process import isolated
 from raysim.parts.rng import seed_globals
-from raysim.parts.standard_state import standard_state
 
 
 @lru_cache(maxsize=1)
@@ -20,7 +20,7 @@ def loaded(subject: Subject) -> Dataset:
 
 def load(subject: Subject, seed: int) -> Dataset:
     """Loads the data. seed: is given to the global generators, so that draws from them show."""
-    with standard_state():
+    with isolated():
         seed_globals(seed, "load")
         found: Dataset = subject.made.load()
         return found

@@ -17,8 +17,8 @@ from raysim.local.samples import Loader
 from raysim.models.build import initialise
 from raysim.models.layout import Layout
 from raysim.models.part import ModelPart
+from raysim.parts.process import isolated
 from raysim.parts.rng import seed_globals
-from raysim.parts.standard_state import standard_state
 
 SAMPLES = 6  # most samples that are predicted
 
@@ -48,7 +48,7 @@ def built(subject: Subject) -> Built:
 def the_same_seed_gives_the_same_values(subject: Subject) -> None:
     """A seed decides the first values, whatever the global generators hold."""
     model = built(subject)
-    with standard_state():
+    with isolated():
         seed_globals(1, "build")  # so that draws from other generators show
         first = _values(model.module())
         seed_globals(2, "build")

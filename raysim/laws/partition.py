@@ -10,8 +10,8 @@ from raysim.data.named import same
 from raysim.laws.law import Broken, Groups, NotTried
 from raysim.laws.runs import RUNS
 from raysim.laws.subject import Subject
+from raysim.parts.process import isolated
 from raysim.parts.rng import seed_globals
-from raysim.parts.standard_state import standard_state
 
 SAMPLES, LABELS, USERS = 600, 10, 12
 
@@ -47,7 +47,7 @@ def every_sample_goes_to_one_client(subject: Subject) -> None:
 
 def the_same_seed_divides_alike(subject: Subject) -> None:
     """A seed decides how samples are divided, whatever the global generators hold."""
-    with standard_state():
+    with isolated():
         seed_globals(1, "divide")  # so that draws from the global generators show
         first = divided(subject)
         seed_globals(2, "divide")

@@ -19,7 +19,7 @@ from raysim.laws.subject import Subject
 from raysim.parts.errors import RunFailed
 from raysim.parts.own_code import parts_in
 from raysim.parts.part import Part
-from raysim.parts.standard_state import standard_state
+from raysim.parts.process import isolated
 from raysim.runs.execution import Execution
 from raysim.runs.result import Result
 from raysim.runs.run import run
@@ -64,7 +64,7 @@ def carried_out(raw: Raw, pool: InlinePool | None = None, *, stop_after: int | N
             facts = {"depends_on": depends_on(scenario)}
             execution = Execution(scenario, Path(folder) / "run", goes_on=goes_on, facts=facts)
             try:
-                with standard_state(torch=True), closing(execution(pool or InlinePool())) as steps:
+                with isolated(torch=True), closing(execution(pool or InlinePool())) as steps:
                     for news in steps:
                         rounds = news.round if isinstance(news, Progress) else 0
                         if stop_after and not goes_on and rounds >= stop_after:

@@ -7,8 +7,8 @@ import numpy as np
 from raysim.laws.law import Broken, Groups
 from raysim.laws.runs import RUNS
 from raysim.laws.subject import Subject
+from raysim.parts.process import isolated
 from raysim.parts.rng import seed_globals
-from raysim.parts.standard_state import standard_state
 from raysim.world.topology import Topology, require_graph
 
 
@@ -37,7 +37,7 @@ def the_same_seed_gives_the_same_graph(subject: Subject) -> None:
     """A seed decides the graph, whatever the global generators hold."""
     edges = []
     for seed in (1, 2):
-        with standard_state():
+        with isolated():
             seed_globals(seed, "graph")  # so that draws from the global generators show
             graph: Any = topology(subject).graph(peers(subject), np.random.default_rng(0))
         edges.append(sorted(map(sorted, graph.edges)))

@@ -16,8 +16,8 @@ from raysim.models.names import is_under, nearest_parameter
 from raysim.models.part import ModelPart
 from raysim.models.precision import in_float32
 from raysim.parts.errors import BadValue
+from raysim.parts.process import isolated
 from raysim.parts.rng import torch_seed
-from raysim.parts.standard_state import standard_state
 
 
 def initialise(part: ModelPart, shape: Shape, num_classes: int, seed: int) -> nn.Module:
@@ -32,7 +32,7 @@ def initialise(part: ModelPart, shape: Shape, num_classes: int, seed: int) -> nn
     if isinstance(shape, dict) and "named" not in part.takes:
         text = f"{part.name} takes one array of inputs, and the data hold {', '.join(shape)}; take a module of your own"
         raise BadValue(text, "name")
-    with standard_state(torch=True):
+    with isolated(torch=True):
         # torch.manual_seed would also seed the GPUs' generators.
         torch.default_generator.manual_seed(drawn := torch_seed(seed, "model"))
         random.seed(drawn)

@@ -17,7 +17,7 @@ from pathlib import PurePath
 from typing import Any
 
 from actors.fault import frames_of
-from raysim.parts.standard_state import standard_state
+from raysim.parts.process import isolated
 
 _GIVEN: dict[str, Any] = {}  # what module:Class stands for here, whatever this process would import
 
@@ -65,7 +65,7 @@ def import_class(path: str) -> Any:
         )
     with import_errors(f"{text}, got {path!r}, whose import raises"):
         if module not in sys.modules:
-            with standard_state():
+            with isolated():
                 importlib.import_module(module)
         return attrgetter(attribute)(sys.modules[module])
 

@@ -11,7 +11,7 @@ from actors import InlinePool, JobFailed, LocalPool, MissingResources
 from actors.interrupt import deferring
 from raysim.engine.families import family_of
 from raysim.engine.progress import Progress
-from raysim.parts.standard_state import standard_state
+from raysim.parts.process import isolated, unusual_settings
 from raysim.runs.execution import Execution
 from raysim.runs.machines import environment, pin
 from raysim.runs.observing import NewRows
@@ -45,12 +45,17 @@ class Here(NamedTuple):
             )
         return cls(_gpus(scenario, local), environment(scenario.resources.cpu_capability))
 
+    @property
+    def notes(self) -> list[str]:
+        """What of this process can give a run other results than a new process, in words."""
+        return unusual_settings() if self.gpus is None else []
+
     def run(self, execution: Execution, run: str) -> Generator[Progress | NewRows, None, None]:
         """Carries out a run, and yields what it yields. Closing the generator interrupts it.
 
         Raises JobFailed if a job fails, or what is not a job.
         """
-        with standard_state(torch=self.gpus is None):
+        with isolated(torch=self.gpus is None):
             with deferring():
                 pool = InlinePool() if self.gpus is None else LocalPool(self.gpus, self.environment)
             steps = execution(pool)

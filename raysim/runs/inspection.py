@@ -17,7 +17,7 @@ from raysim.data.loaded import load
 from raysim.engine.families import family_of
 from raysim.engine.recorder import Nowhere, Recorder
 from raysim.parts.errors import BadInput, BadValue, Problem, located
-from raysim.parts.standard_state import standard_state
+from raysim.parts.process import isolated
 from raysim.runs.explained import culprit_of
 from raysim.runs.folder import run_info
 from raysim.scenario import Scenario
@@ -39,7 +39,7 @@ def inspect(scenario: Scenario) -> Inspected:
 
     If something is wrong, nothing that depends on it is examined. One client or peer is trained for one step.
     """
-    with standard_state(torch=True):
+    with isolated(torch=True):
         return _inspect(scenario)
 
 
@@ -150,7 +150,7 @@ def write_partition(scenario: Scenario, folder: Path) -> None:
     Raises BadInput if the data cannot be loaded or divided, also where the fault is that of a user's own class.
     """
     found: list[Problem] = []
-    with _noting(scenario, found, "data", "load and divide"), standard_state():
+    with _noting(scenario, found, "data", "load and divide"), isolated():
         federation = federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
     if found:
         raise BadInput(found[0].path, found[0].text)

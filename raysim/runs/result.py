@@ -15,7 +15,7 @@ from safetensors.numpy import load_file
 
 from raysim.models.part import ModelPart
 from raysim.parts.plain import as_tuples
-from raysim.parts.standard_state import standard_state
+from raysim.parts.process import isolated
 from raysim.runs.folder import digest_of
 from raysim.runs.origin import kept_code
 from raysim.scenario.load import parse_model
@@ -176,7 +176,7 @@ class Result:
         file, cure = self.folder / "run.json", "copy it again from where it is whole, or run the scenario again"
         if lacking := [key for key in ("input_shape", "classes", "seed") if self.info.get(key) is None]:
             raise NotARun(f"{file}: must have {' and '.join(lacking)}, with which the model is built, got none; {cure}")
-        with kept_code(self.folder, self.info), standard_state(torch=True):
+        with kept_code(self.folder, self.info), isolated(torch=True):
             model = self._model or parse_model(self.info["scenario"]["model"], str(file))
             shape = as_tuples(self.info["input_shape"])
             module = initialise(model, shape, self.info["classes"], self.info["seed"])

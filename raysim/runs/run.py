@@ -17,7 +17,7 @@ from raysim.engine.progress import Progress
 from raysim.observers.live import showing
 from raysim.observers.observer import Watcher
 from raysim.parts.errors import RunFailed, ScenarioError, StopRun
-from raysim.parts.standard_state import standard_state
+from raysim.parts.process import isolated
 from raysim.runs.dry import dry_notes, dry_run, require_plan
 from raysim.runs.execution import Execution
 from raysim.runs.explained import explained
@@ -168,7 +168,11 @@ def _carry_out(
     execution: Execution, workforce: Workforce | Here, take: Callable[[Progress | NewRows], None], origin: Origin
 ) -> Result:
     _log.info(f"{execution.run} writes to {execution.folder}")
-    execution = replace(execution, facts=record_origin(origin, execution.folder) | execution.facts)
+    notes = workforce.notes if isinstance(workforce, Here) else []
+    for note in notes:
+        _log.warning(f"{execution.run}: {note}")
+    facts = record_origin(origin, execution.folder) | execution.facts
+    execution = replace(execution, facts={**facts, "notes": [*facts["notes"], *notes]})
     versions: list[int] = []  # from which it went on after values were lost
     try:
         while True:
@@ -209,7 +213,7 @@ def _generate(result: Result, scenario: Scenario, asked: Generation) -> None:
     """Adds what the final model makes of the prompts to the run's folder. If it cannot, it warns: the run is done."""
     try:
         settings = (asked.prompts, asked.tokens, asked.temperature, scenario.seed)
-        with standard_state(torch=True):
+        with isolated(torch=True):
             for text in generate_all(result, *settings, scenario.data):
                 keep(result.folder, text)
     except (OSError, ValueError) as error:
@@ -229,7 +233,7 @@ def _dry(scenario: Scenario, out: Path) -> Result:
         _log.warning(f"{scenario.name}: {note}")
     folder = new_folder(out, f"{scenario.name}-dry")
     try:
-        with standard_state():
+        with isolated():
             dry_run(scenario, folder)
     except (Exception, SystemExit) as error:  # missing data, scripted picks that cannot be followed, a user's class
         failed = explained(JobFailed.by(error, "the timeline"), scenario)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from actors import Answer, Gang, Query, Request, Value
 from raysim.data import Federation, federate
-from raysim.parts.standard_state import standard_state
+from raysim.parts.process import isolated
 from raysim.scenario import Scenario
 from raysim.workers.replies import Described, PeerCost, UpdateCost
 
@@ -37,7 +37,7 @@ class LoadRequest(Request[None, Loaded]):
 
     def call(self, worker: object, gang: Gang) -> Answer[None, Loaded]:
         given = self.scenario.content
-        with standard_state():  # another run may have been here before
+        with isolated():  # another run may have been here before
             federation = federate(given.data, given.server_data, given.seed, given.public)
         return Answer(None, Loaded(federation=Value(federation)))
 

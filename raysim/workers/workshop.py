@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from actors import Provider, Setup, Value
 from raysim.data import Federation
-from raysim.parts.standard_state import set_standard
 from raysim.scenario import Scenario
 from raysim.workers.device import open_device, prefer_deterministic, stand_in
 from raysim.workers.model_files import with_files
@@ -37,7 +36,6 @@ class Workshop:
     def __init__(self, scenario: Scenario, gpus: float) -> None:
         import torch
 
-        set_standard()
         torch.set_num_threads(scenario.resources.threads)
         self.scenario = scenario
         asked = scenario.resources

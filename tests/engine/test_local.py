@@ -4,9 +4,12 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
 import typer
 from conftest import PYTHONPATH, Raw, digits
@@ -160,3 +163,31 @@ def test_what_cannot_be_is_refused_before_anything_starts(tmp_path: Path) -> Non
         with pytest.raises(typer.BadParameter, match=r"--local 2 and --.* name two places to run"):
             place(local=2, **other)  # type: ignore[arg-type]
     assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.chaos
+def test_no_worker_outlives_a_driver_that_is_killed(tmp_path: Path) -> None:
+    """At whatever moment: in the start, while data are loaded, or in the middle of a job."""
+    YAML().dump(digits(run__rounds=3000), tmp_path / "run.yaml")
+    line = [sys.executable, "-m", "raysim", "run", "run.yaml", "--local", "2"]
+    for number, moment in enumerate(np.random.default_rng().uniform(0.3, 6.0, 8)):
+        mark = f"{os.getpid()}-{number}"
+        environment = os.environ | {"PYTHONPATH": PYTHONPATH, "MARK": mark}
+        driver = subprocess.Popen(line, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL)
+        time.sleep(moment)
+        driver.kill()
+        driver.wait()
+        end = time.monotonic() + 10.0
+        while (left := _processes_with(f"MARK={mark}")) and time.monotonic() < end:
+            time.sleep(0.1)
+        assert left == [], f"the driver was killed after {moment:.2f} s"
+
+
+def _processes_with(variable: str) -> list[int]:
+    """Returns the numbers of the processes with a variable in their environment."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):
+            if variable.encode() in file.read_bytes().split(b"\0"):
+                found.append(int(file.parent.name))
+    return found

@@ -9,7 +9,7 @@ import torch
 from conftest import ROOT, digits
 
 import raysim
-from raysim.parts.standard_state import standard_state
+from raysim.parts.process import isolated
 from raysim.scenario import parse_scenario
 from raysim.workers.device import CONTEXT_BYTES, STAND_IN, open_device, stand_in
 from raysim.workers.workshop import Workshop
@@ -44,11 +44,10 @@ def test_a_stand_in_gives_the_bits_of_the_cpu(tmp_path: object) -> None:
 def test_all_workers_of_a_run_that_uses_a_gpu_ask_for_deterministic_algorithms(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(STAND_IN)
     shared = parse_scenario(digits(resources__gpus_per_client=0.25))
-    with standard_state(torch=True):
+    with isolated(torch=True):
         Workshop(shared, 0)  # of the server, on the CPU: in a process of its own, or in that of the clients
         assert torch.are_deterministic_algorithms_enabled()
-        Workshop(parse_scenario(digits()), 0)
-        assert not torch.are_deterministic_algorithms_enabled()
+    assert not torch.are_deterministic_algorithms_enabled()
 
 
 def test_the_server_on_a_cpu_accepts_tf32_for_clients_on_gpus(tmp_path: object) -> None:

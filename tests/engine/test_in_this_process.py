@@ -1,4 +1,4 @@
-"""A run in a process gives the same bits whatever that process has set, beside other runs, and leaves it as it was."""
+"""A run in the user's own process: beside other runs, with what that process has set, and what is left there."""
 
 import random
 import threading
@@ -14,6 +14,7 @@ import torch
 from conftest import digits, override
 
 import raysim
+from raysim.parts.process import unusual_settings
 
 SMALL = override(
     digits(), model={"name": "cnn", "channels": [4]}, algorithm="fedavg", run={"rounds": 2, "evaluate_every": 2}
@@ -45,41 +46,62 @@ def test_a_run_may_start_another_one(right: str, tmp_path: Path) -> None:
 
 
 CASES: dict[str, tuple[Callable[[], Any], Callable[[Any], Any], Any]] = {
-    "dtype": (torch.get_default_dtype, torch.set_default_dtype, torch.float64),
-    "grad": (torch.is_grad_enabled, torch.set_grad_enabled, False),
+    "default_dtype": (torch.get_default_dtype, torch.set_default_dtype, torch.float64),
+    "grad_enabled": (torch.is_grad_enabled, torch.set_grad_enabled, False),
     "matmul": (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "medium"),
     "deterministic": (torch.get_deterministic_debug_mode, torch.set_deterministic_debug_mode, "error"),
-    "threads": (torch.get_num_threads, torch.set_num_threads, 2),
     "anomaly": (torch.is_anomaly_enabled, torch.autograd.set_detect_anomaly, True),
-    "attention": (torch.backends.mha.get_fastpath_enabled, torch.backends.mha.set_fastpath_enabled, False),
+    "fastpath": (torch.backends.mha.get_fastpath_enabled, torch.backends.mha.set_fastpath_enabled, False),
     "autocast": (
         lambda: torch.is_autocast_enabled("cpu"),
         lambda on: torch.set_autocast_enabled("cpu", on),
         True,
     ),
-    "numpy": (np.geterr, lambda kinds: np.seterr(**kinds), dict.fromkeys(("divide", "over", "under"), "raise")),
+    "denormal": (lambda: False, torch.set_flush_denormal, True),
+    "numpy.geterr": (np.geterr, lambda kinds: np.seterr(**kinds), dict.fromkeys(("divide", "over", "under"), "raise")),
 }
 
 
 @pytest.mark.parametrize("which", CASES)
-def test_what_the_caller_has_set_decides_no_bits_and_stays(which: str, right: str, tmp_path: Path) -> None:
+def test_settings_that_a_new_process_does_not_have_are_known(which: str) -> None:
+    assert unusual_settings() == []
     read, set_to, other = CASES[which]
     before = read()
     try:
         set_to(other)
-        changed = read()
-        assert digest(tmp_path) == right
-        assert read() == changed
+        (told,) = unusual_settings()
     finally:
         set_to(before)
+    assert which in told
 
 
 @pytest.mark.parametrize("block", [torch.inference_mode, lambda: torch.device("meta")], ids=["inference", "device"])
-def test_a_block_around_a_run_decides_no_bits(
-    block: Callable[[], AbstractContextManager[Any]], right: str, tmp_path: Path
-) -> None:
+def test_blocks_around_a_run_are_known(block: Callable[[], AbstractContextManager[Any]]) -> None:
     with block():
+        assert unusual_settings()
+
+
+def test_a_run_tells_them_before_it_begins_and_in_its_folder(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def progress(_: object) -> None:
+        assert "get_float32_matmul_precision() is medium in this process, and highest in a new one" in caplog.text
+
+    torch.set_float32_matmul_precision("medium")
+    try:
+        (note,) = raysim.run(SMALL, inline=True, out=tmp_path, observers=[progress]).info["notes"]
+        assert torch.get_float32_matmul_precision() == "medium"
+    finally:
+        torch.set_float32_matmul_precision("highest")
+    assert "torch.get_float32_matmul_precision() is medium" in note
+
+
+def test_the_number_of_threads_is_the_scenarios_and_then_the_callers_again(right: str, tmp_path: Path) -> None:
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
         assert digest(tmp_path) == right
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_the_callers_generators_go_on_where_they_were(tmp_path: Path) -> None:

@@ -1,0 +1,71 @@
+"""This process, in which a run may go on beside whatever else the user's program does.
+
+Workers on Ray and of `--local` are new processes. A run in the user's own process computes with the settings that it
+finds there, and says which of them a new process would not have.
+"""
+
+import logging
+import random
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from actors.interrupt import deferring
+from actors.process import numpy_settings, torch_settings
+
+_log = logging.getLogger("raysim")
+_alone = threading.RLock()  # generators and settings are shared by all threads
+
+
+@contextmanager
+def isolated(*, torch: bool = False) -> Iterator[None]:
+    """Within the block, no other thread has such a block. Afterwards, what raysim sets is as it was before: generators
+    of random numbers and, of torch, the number of threads and whether algorithms are deterministic.
+
+    A block may be within a block. torch: loads it first, for blocks that compute with it.
+    """
+    if torch:
+        with deferring():  # a process that is interrupted in the import of torch aborts
+            import_module("torch")
+    if not _alone.acquire(blocking=False):
+        _log.info("waits for the run that is under way in another thread of this process")
+        _alone.acquire()
+    try:
+        with ExitStack() as after:
+            _keep(after, random.getstate, random.setstate)
+            _keep(after, np.random.get_state, np.random.set_state)
+            if loaded := sys.modules.get("torch"):
+                _keep_torch(after, loaded)
+            yield
+    finally:
+        _alone.release()
+
+
+def _keep(after: ExitStack, read: Callable[[], Any], set_to: Callable[[Any], Any]) -> None:
+    after.callback(set_to, read())
+
+
+def _keep_torch(after: ExitStack, torch: Any) -> None:
+    memory = torch.utils.deterministic
+    _keep(after, torch.get_rng_state, torch.set_rng_state)
+    _keep(after, torch.get_num_threads, torch.set_num_threads)
+    _keep(after, torch.get_deterministic_debug_mode, torch.set_deterministic_debug_mode)
+    after.callback(setattr, memory, "fill_uninitialized_memory", memory.fill_uninitialized_memory)
+    if torch.cuda.is_initialized():
+        _keep(after, torch.cuda.get_rng_state, torch.cuda.set_rng_state)
+
+
+def unusual_settings() -> list[str]:
+    """Returns the settings of numpy and torch that can change results and are not as in a new process, in words."""
+    settings = numpy_settings() | torch_settings()
+    return [
+        f"{name} is {value} in this process, and {usual} in a new one, so results may be others there; set it back, or "
+        "run with --local 1"
+        for name, (value, usual) in settings.items()
+        if value != usual
+    ]
