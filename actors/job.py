@@ -1,6 +1,6 @@
 """Jobs: what a worker is asked to do, what it answers, and the values that jobs leave for later jobs.
 
-A job carries a `Request`, which a method of the worker carries out. The `Answer` has a small result, which comes back
+A job carries a `Request`, which is carried out on a worker. The `Answer` has a small result, which comes back
 to the caller, and values, which stay with the workers until a later request refers to them.
 """
 
@@ -80,8 +80,7 @@ class Request(ABC, Generic[Result, Left]):
     """
 
     name: ClassVar[str]
-    """The kind of job, for tables and dashboards, and the worker's method that carries it out, unless `call` says
-    otherwise. Ray keeps metrics for each name, so there must be few names."""
+    """The kind of job, for tables and dashboards. Ray keeps metrics for each name, so there must be few names."""
     together: ClassVar[bool] = False
     """Whether all workers of the group carry it out together, as a gang. Only the first one's answer is kept."""
 
@@ -97,10 +96,9 @@ class Request(ABC, Generic[Result, Left]):
     def leaves(self) -> Left:
         """Returns the values that the job will leave, still empty, as `call` will return them."""
 
+    @abstractmethod
     def call(self, worker: Any, gang: Gang) -> Answer[Result, Left]:
         """Carries out the request. It runs on the worker. gang: who does so together; one alone unless `together`."""
-        answer: Answer[Result, Left] = getattr(worker, self.name)(self)
-        return answer
 
 
 class Query(Request[Result, tuple[()]]):
@@ -112,10 +110,9 @@ class Query(Request[Result, tuple[()]]):
     def call(self, worker: Any, gang: Gang) -> Answer[Result, tuple[()]]:
         return Answer(self.ask(worker), ())
 
+    @abstractmethod
     def ask(self, worker: Any) -> Result:
         """Returns the result. It runs on the worker."""
-        result: Result = getattr(worker, self.name)(self)
-        return result
 
 
 class Setup(ABC):

@@ -1,4 +1,4 @@
-"""The types that all of raysim shares: what travels, what arrives, and when a server steps.
+"""The types that all of raysim shares: what travels, what is kept, what arrives, and when a server steps.
 
 Nothing here imports another module of raysim, so that the simulated world, the algorithms, local training and the
 engine can all use these types without importing each other.
@@ -6,7 +6,8 @@ engine can all use these types without importing each other.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -25,8 +26,86 @@ Functions take records and return new ones, and never change tensors in place.""
 Wire: TypeAlias = "dict[str, np.ndarray]"
 """A record as it travels: named arrays instead of tensors."""
 
+Entry = TypeVar("Entry")  # a tensor or, as it travels between processes, an array
+Other = TypeVar("Other")
+
 Inputs = Literal["images", "features", "series", "text", "named", "functions"]
 """What the inputs of samples are: what data hold, and what models take. A function is one that a client minimises."""
+
+
+class ClientState(NamedTuple, Generic[Entry]):
+    """What a client or peer keeps from one training to the next, in one compartment for each of those that keep it."""
+
+    algorithm: dict[str, Entry] = {}  # noqa: RUF012 - never changed; so below
+    """What the algorithm keeps: what its `client` returned or, of a peer, its state or draft."""
+    optimizer: dict[str, Entry] = {}  # noqa: RUF012
+    """What an optimiser with `keep` needs to go on; {} if it starts afresh."""
+    uplink: dict[int, dict[str, Entry]] = {}  # noqa: RUF012
+    """What transforms of `uplink` keep, by their place in the list; without those that keep nothing."""
+
+    def map(self, change: Callable[[dict[str, Entry]], dict[str, Other]]) -> ClientState[Other]:
+        """Returns the state with each of its records changed by a function."""
+        uplink = {place: change(record) for place, record in self.uplink.items()}
+        return ClientState(change(self.algorithm), change(self.optimizer), uplink)
+
+    def flat(self) -> dict[str, Entry]:
+        """Returns all entries in one dictionary, as a file holds them: named by compartment, a slash and their name."""
+        named = {"algorithm": self.algorithm, "optimizer": self.optimizer}
+        named |= {f"uplink/{place}": record for place, record in self.uplink.items()}
+        return {f"{part}/{name}": entry for part, record in named.items() for name, entry in record.items()}
+
+    @classmethod
+    def of_flat(cls, entries: Mapping[str, Entry]) -> ClientState[Entry]:
+        """Returns the state of which `flat` made a dictionary."""
+        state: ClientState[Entry] = ClientState({}, {}, {})
+        for path, entry in entries.items():
+            part, _, name = path.partition("/")
+            if part == "uplink":
+                place, _, name = name.partition("/")
+                state.uplink.setdefault(int(place), {})[name] = entry
+            else:
+                (state.algorithm if part == "algorithm" else state.optimizer)[name] = entry
+        return state
+
+
+class Traffic(NamedTuple):
+    """Bytes on a simulated network, wherever they count: in tables, budgets and computed delays."""
+
+    up: int  # of what a client sends, or a peer to each neighbour
+    down: int  # of what a client receives, or a peer from each neighbour
+
+
+class Adapter(NamedTuple):
+    """The sizes of an adapter of `model.lora`, which adds B A to a weight."""
+
+    rank: int
+    numbers: int  # of A and B together, for each rank
+    base: int | None  # of the weight, where adapters can be merged into it; else None
+
+
+class ModelSizes(NamedTuple):
+    """The sizes of a model, in numbers, without tensors. The padding of flat vectors does not count."""
+
+    layers: tuple[int, ...]  # of each parameter tensor, the shared ones first
+    shared: int  # how many of these are shared
+    buffers: int  # of those that travel, such as BatchNorm's statistics
+    adapters: tuple[Adapter, ...] = ()
+
+    @property
+    def parameters(self) -> int:
+        """The number of all parameters."""
+        return sum(self.layers)
+
+
+class Trip(NamedTuple):
+    """What is known before anything is trained of a message to a client and of its update, or of a peer's message."""
+
+    sizes: ModelSizes  # of the model
+    tensors: Traffic  # bytes of the tensors of the update and of the message
+    group: str | None  # the client's group in `clients`; None if it is in none
+    missed: Mapping[str | None, int]
+    """How many updates of each group steps have used since the version that the client received last, of those whose
+    update was used; from version 0 on if there was none. It is {} unless the algorithm has a `traffic` of its own."""
 
 
 class Arrival(NamedTuple):

@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from raysim.algorithms.signatures import Local, Problems, Setting
 from raysim.schedules import Schedulable
+from raysim.terms import Traffic, Trip
 
 
 class Algorithm(Schedulable):
@@ -37,3 +38,11 @@ class Algorithm(Schedulable):
         Predictions and embeddings do not count here, nor does what `mix` does: raysim measures them.
         """
         return local.total_samples(samples)
+
+    def traffic(self, trip: Trip) -> Traffic:
+        """Returns how many bytes an update of a client, or a peer's message, and the message to it take on a network.
+
+        It is needed where tensors hold more than what travels, such as zeros. Tables, budgets and computed delays all
+        count what it returns, and so it follows from sizes alone, before anything is trained.
+        """
+        return trip.tensors

@@ -12,7 +12,7 @@ does. alpha / r is the same for all ranks. The global model that is evaluated is
 from raysim.algorithms.fedavg import by_samples
 from raysim.algorithms.low_rank import LowRank, outside, stacked, within
 from raysim.algorithms.signatures import Arrivals, ServerTask, Task, Tensor
-from raysim.terms import Record
+from raysim.terms import Record, Traffic, Trip
 
 
 class FlexLoRA(LowRank):
@@ -20,11 +20,14 @@ class FlexLoRA(LowRank):
 
     name: str = "flexlora"
 
+    def traffic(self, trip: Trip) -> Traffic:
+        of_adapters = self.rank_in(trip.group, trip) * sum(one.numbers for one in trip.sizes.adapters)
+        numbers = of_adapters + outside(trip.sizes) + trip.sizes.buffers
+        return Traffic(up=4 * numbers, down=4 * numbers)
+
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
         rank, model = self.rank(task), task.received
         trained = task.train(model.replace(within(model, rank)))
-        numbers = rank * sum(pair.numbers for pair in model.pairs) + outside(model) + len(model.buffers)
-        task.travels(up=4 * numbers, down=4 * numbers)
         return trained.send(w=within(trained.model, rank)), state
 
     def step(self, state: Record, arrivals: Arrivals, updates: Record, task: ServerTask) -> Record:

@@ -17,7 +17,7 @@ from raysim.algorithms.fedavg import by_samples
 from raysim.algorithms.low_rank import LowRank, outside, stacked, within
 from raysim.algorithms.signatures import Arrivals, Model, Problems, ServerTask, Setting, Task
 from raysim.parts.errors import BadInput, Problem
-from raysim.terms import Population, Record
+from raysim.terms import Population, Record, Traffic, Trip
 
 
 class FLoRA(LowRank):
@@ -37,24 +37,19 @@ class FLoRA(LowRank):
         if len(model.buffers) > bases:
             text = "must be frozen for flora, which averages no statistics of normalisation layers, got some"
             raise BadInput("model.norm", f"{text}; set it")
-        return {**super().init(model, population), "sent": model.w.new_zeros(())}  # how many ranks were stacked so far
+        return super().init(model, population)
 
-    def message(self, state: Record) -> Record:
-        return {"w": state["w"], "sent": state["sent"]}
-
-    def client(self, model: Model) -> Record:
-        return {"had": model.w.new_zeros(())}
+    def traffic(self, trip: Trip) -> Traffic:
+        missed = sum(self.rank_in(group, trip) * number for group, number in trip.missed.items())
+        down = sum(min(missed * one.numbers, one.base) for one in trip.sizes.adapters if one.base is not None)
+        up = self.rank_in(trip.group, trip) * sum(one.numbers for one in trip.sizes.adapters)
+        return Traffic(up=4 * (up + outside(trip.sizes)), down=4 * (down + outside(trip.sizes)))
 
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
         rank, model = self.rank(task), self._renewed(task)
         trained = task.train(model.replace(within(model, rank)))
         trained.log()
-        missed = int(message["sent"] - state["had"])
-        down = sum(min(missed * pair.numbers, pair.base.size) for pair in model.pairs if pair.base)
-        up = rank * sum(pair.numbers for pair in model.pairs)
-        task.travels(up=4 * (up + outside(model)), down=4 * (down + outside(model)))
-        sent = within(trained.model, rank)
-        return {"w": sent, "rank": sent.new_tensor(float(rank))}, {"had": message["sent"]}
+        return {"w": within(trained.model, rank)}, state
 
     def _renewed(self, task: Task) -> Model:
         """Returns the model that was received, with new adapters, as peft starts them."""
@@ -80,4 +75,4 @@ class FLoRA(LowRank):
             pair.merge(buffers, left @ right)
             pair.put(w, *pair.factors(state["w"]))  # whose product is zero
             task.vector_flops += 2.0 * left.shape[0] * right.numel()
-        return {"w": w, "buffers": buffers, "sent": state["sent"] + updates["rank"].sum()}
+        return {"w": w, "buffers": buffers}

@@ -9,7 +9,7 @@ from raysim.algorithms.fedavg import by_samples
 from raysim.algorithms.signatures import Arrivals, Model, Problems, Setting, Task, Tensor
 from raysim.parts.errors import BadInput, Problem, nearest
 from raysim.parts.part import Count
-from raysim.terms import Population, Record, Round
+from raysim.terms import ModelSizes, Population, Record, Round, Trip
 
 if TYPE_CHECKING:
     from raysim.models.pairs import Pair
@@ -19,8 +19,7 @@ class LowRank(Central):
     """A synchronous algorithm for `model.lora`, whose clients may have adapters of lower ranks than the model's.
 
     A client of rank r trains the first r rows of A and columns of B; the others are zero, and stay so, for their
-    gradients are zero. The bytes that tables show are those without them. Delays that are computed from bytes take
-    whole vectors.
+    gradients are zero. They do not travel, so tables, budgets and computed delays count no bytes for them.
     """
 
     ranks: dict[str, Count] = {}  # noqa: RUF012 - a field of a frozen part
@@ -64,6 +63,10 @@ class LowRank(Central):
         """Returns the rank of a client's adapters."""
         return self.ranks.get(task.group or "", task.received.pairs[0].rank)
 
+    def rank_in(self, group: str | None, trip: Trip) -> int:
+        """Returns the rank of the adapters of a group's clients, or of those in none."""
+        return self.ranks.get(group or "", trip.sizes.adapters[0].rank)
+
 
 def within(model: Model, rank: int) -> Tensor:
     """Returns the parameters of a model, with zeros in the rows of A and the columns of B beyond a rank."""
@@ -87,6 +90,6 @@ def stacked(pair: Pair, models: Tensor, arrivals: Arrivals) -> tuple[Tensor, Ten
     return left, torch.cat([share * a for share, (a, _) in zip(shares, factors, strict=True)])
 
 
-def outside(model: Model) -> int:
+def outside(sizes: ModelSizes) -> int:
     """Returns how many parameters belong to no adapter, such as those of the head."""
-    return len(model.w) - sum(pair.rank * pair.numbers for pair in model.pairs)
+    return sizes.parameters - sum(one.rank * one.numbers for one in sizes.adapters)

@@ -130,6 +130,10 @@ class ClientGroups:
         """Returns a client's group; None if it is in none."""
         return None if (place := self.place(client)) is None else self._groups[place]
 
+    def name(self, client: int) -> str | None:
+        """Returns the name of a client's group; None if it is in none."""
+        return None if (group := self.of(client)) is None else group.name
+
     def local(self, client: int) -> Local:
         """Returns how a client trains."""
         return self._local if (place := self.place(client)) is None else self._locals[place]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from actors import Value
-from raysim.terms import Wire
+from raysim.terms import ClientState, Wire
 
 BEST = "best/"  # what keys of the best model begin with
 
@@ -24,6 +24,8 @@ class Kept(NamedTuple):
         """Returns the record as named arrays. content: that of the value. A bare array gets the name ""."""
         for index in self.place:
             content = content[index]
+        if isinstance(content, ClientState):
+            return content.flat()
         return content if isinstance(content, dict) else {"": content}
 
 

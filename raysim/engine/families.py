@@ -22,13 +22,12 @@ from raysim.engine.server.recorder import ServerRecorder
 from raysim.engine.server.simulation import ServerSimulation
 from raysim.engine.server.weights import weigh
 from raysim.engine.simulation import Simulation
-from raysim.engine.visitor import Visitor
 from raysim.parts.errors import located
 from raysim.scenario import Scenario
 from raysim.scenario.resources import Nodes
 from raysim.workers.shared_requests import CLIENT, LOADER, SERVER
 from raysim.workers.workshop import BecomePeers, BecomeServer, OpenWorkshop, Workshop
-from raysim.world.server_happening import Happening, Stepped
+from raysim.world.server_happening import Closed, Ended, Happening, Stepped
 from results import Writer
 
 if TYPE_CHECKING:
@@ -116,22 +115,18 @@ class ServerFamily(Family):
     def dry(self, recorder: ServerRecorder, federation: Federation, measure: Callable[[], Any]) -> Iterator[Happening]:
         scenario, samples = self.scenario, federation.samples
         recorder.held(samples)
-        timeline = timelines.of_server(scenario, samples, federation.partition_table, measure)
-        return _DryRun(scenario, recorder, federation).follow(timeline)
-
-
-class _DryRun(Visitor):
-    """Writes what happens, and trains nothing."""
-
-    def __init__(self, scenario: Scenario, recorder: ServerRecorder, federation: Federation) -> None:
-        self._scenario, self._recorder = scenario, recorder
-        self._population = scenario.population(federation.samples)
-        self.ended, self.closed = recorder.ended, recorder.closed
-
-    def stepped(self, stepped: Stepped) -> None:
-        with located("algorithm"):
-            weights = weigh(self._scenario, stepped, self._population)
-        self._recorder.stepped(stepped, weights)
+        population = scenario.population(samples)
+        for happening in timelines.of_server(scenario, samples, federation.partition_table, measure):
+            match happening:
+                case Stepped():
+                    with located("algorithm"):
+                        weights = weigh(scenario, happening, population)
+                    recorder.stepped(happening, weights)
+                case Ended():
+                    recorder.ended(happening)
+                case Closed():
+                    recorder.closed(happening)
+            yield happening
 
 
 class PeersFamily(Family):
@@ -148,7 +143,9 @@ class PeersFamily(Family):
 
     def dry(self, recorder: PeersRecorder, federation: Federation, measure: Callable[[], Any]) -> Iterator[Happened]:
         recorder.held(federation.samples)
-        return recorder.follow(timelines.of_peers(self.scenario, federation.samples, measure))
+        for happening in timelines.of_peers(self.scenario, federation.samples, measure):
+            recorder.exchanged(happening)
+            yield happening
 
 
 def _needs(nodes: Nodes, cpus: float = 0.0, gpus: float = 0.0) -> Needs:

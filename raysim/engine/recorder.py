@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from actors import Job
 from raysim.engine import rows
 from raysim.engine.budget import Best, RunBudget
 from raysim.scenario.run_settings import RunSettings
-from raysim.workers.replies import Numbers
+from raysim.terms import Traffic
+from raysim.workers.replies import StepNumbers
 from results import Writer
 from results.schemas import Row, StepRow
 from results.writer import BUFFER_ROWS
@@ -55,14 +57,18 @@ class Recorder:
             self.writer.add_columns("partition", {name: column[cut].tolist() for name, column in table.items()})
         self.writer.flush()
 
-    def step(self, row: StepRow, measured: Numbers) -> None:
-        """Writes a row of the table `steps`. measured: what only a real step fills; {} in a dry run."""
-        row, own = rows.filled(row, measured)
-        self.writer.add(row, own)
+    def step(self, row: StepRow, measured: StepNumbers | None, traffic: Traffic) -> None:
+        """Writes a row of the table `steps`. measured: what only a real step fills; None in a dry run. traffic: of the
+        updates that it used, or of the messages of the round."""
+        if measured is not None:
+            columns = measured._replace(up_bytes=traffic.up, down_bytes=traffic.down)._asdict()
+            own = columns.pop("own")
+            self.writer.add(replace(row, **columns), own)
+            self.traffic.update(traffic._asdict())
+            self.budget.spent.update(bytes=sum(traffic), flops=int(measured.client_flops or 0))
+        else:
+            self.writer.add(row)
         self.virtual_time = row.virtual_time
-        up, down = row.up_bytes or 0, row.down_bytes or 0
-        self.traffic.update(up=up, down=down)
-        self.budget.spent.update(bytes=up + down, flops=int(row.client_flops or 0))
         self.staleness = row.staleness_mean
 
     def jobs(self, happened: rows.Happened, jobs: Sequence[Job[Any, Any]], began: float) -> None:

@@ -2,16 +2,14 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias
 
 from actors import Job
-from raysim.workers.replies import Numbers
+from raysim.workers.replies import Numbers, Searched, UpdateNumbers
 from raysim.world.peers_timeline import Exchanged
 from raysim.world.server_happening import Dispatched
-from results.schemas import CoefficientRow, EvaluationRow, Row, StepRow, TaskRow, UpdateRow
+from results.schemas import CoefficientRow, EvaluationRow, StepRow, TaskRow
 
-RowT = TypeVar("RowT", bound=Row)
 Columns: TypeAlias = "dict[str, list[Any]]"  # some columns of rows of one table, each with a value for each row
 
 
@@ -33,26 +31,11 @@ def when(happened: Happened) -> dict[str, Any]:
     return {"step": happened.version, "round": happened.round, "virtual_time": happened.time}
 
 
-def filled(row: RowT, numbers: Numbers, **more: Any) -> tuple[RowT, Numbers]:
-    """Returns a row with what was measured and logged in the columns of these names, and the other numbers, which are
-    for columns of the algorithm's own."""
-    columns, own = _split(type(row), numbers)
-    return replace(row, **columns, **more), own
-
-
-def filled_columns(columns: Columns, measured: Sequence[Numbers], **more: list[Any]) -> tuple[Columns, list[Numbers]]:
-    """Returns columns of the table `updates` with those that were measured and logged, and the other numbers of each
-    row, as `filled` does for one. measured: what was measured for each row."""
-    split = [_split(UpdateRow, numbers) for numbers in measured]
-    names = {name: None for known, _ in split for name in known}
-    found = {name: [known.get(name) for known, _ in split] for name in names}
-    return {**columns, **found, **more}, [own for _, own in split]
-
-
-def _split(kind: type[Row], numbers: Numbers) -> tuple[dict[str, Any], Numbers]:
-    known = kind.__dataclass_fields__
-    columns: dict[str, Any] = {name: number for name, number in numbers.items() if name in known}
-    return columns, {name: number for name, number in numbers.items() if name not in known}
+def measured_columns(numbers: Sequence[UpdateNumbers]) -> Columns:
+    """Returns the columns of the table `updates` that are measured and logged, but for the algorithm's own."""
+    columns = dict(zip(UpdateNumbers._fields, map(list, zip(*numbers, strict=True)), strict=True))
+    del columns["own"]
+    return columns
 
 
 # --- updates ----------------------------------------------------------------------------------------------------------
@@ -147,14 +130,11 @@ def of_messages(exchanged: Exchanged, sizes: Sequence[int]) -> Columns:
     }
 
 
-def of_search(happened: Happened, columns: dict[str, list[float]]) -> Iterator[tuple[CoefficientRow, Numbers]]:
-    """Yields a row for each anchor of a search, and numbers for columns of the algorithm's own.
-
-    columns: lists with an element for each anchor; {} for no search.
-    """
-    for values in zip(*columns.values(), strict=True):
-        known, own = _split(CoefficientRow, dict(zip(columns, values, strict=True)))
-        yield CoefficientRow(**when(happened), **known), own
+def of_search(happened: Happened, searched: Searched) -> Iterator[tuple[CoefficientRow, Numbers]]:
+    """Yields a row for each anchor of a search, and numbers for columns of the algorithm's own."""
+    for place, values in enumerate(zip(*searched.columns.values(), strict=True)):
+        own: Numbers = {name: column[place] for name, column in searched.own.items()}
+        yield CoefficientRow(**when(happened), **dict(zip(searched.columns, values, strict=True))), own
 
 
 def of_evaluation(

@@ -6,9 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raysim.engine.server.training import Training
+from raysim.engine.server.uses import Uses
 from raysim.parts.errors import BadInput
 from raysim.scenario import Scenario
-from raysim.workers.replies import PeerCost, UpdateCost
+from raysim.terms import Trip
+from raysim.workers.replies import WorkCost
 from raysim.world import Cost
 from raysim.world.clock import Horizon
 from raysim.world.peers_timeline import PeersTimeline
@@ -20,7 +22,7 @@ def of_server(
     scenario: Scenario,
     samples: NDArray[np.int64],
     partition: Callable[[], Mapping[str, np.ndarray]],
-    measure: Callable[[], UpdateCost],
+    measure: Callable[[], WorkCost],
     training: Training | None = None,
     horizon: Horizon | None = None,
 ) -> ServerTimeline:
@@ -34,25 +36,33 @@ def of_server(
     if scenario.world.dispatch.policy.needs_labels:
         labels = _label_counts(partition(), len(samples))
     loss = training.loss if training and scenario.needs_losses else None
+    uses = Uses(scenario)
+    if training is not None:
+        training.uses = uses
+    given = (scenario.world, trigger, samples, horizon, scenario.seed)
     if not scenario.needs_cost:
-        return ServerTimeline(scenario.world, trigger, samples, horizon, scenario.seed, labels=labels, loss=loss)
+        return ServerTimeline(*given, labels=labels, loss=loss, on_step=uses.stepped)
     cost, groups = measure(), scenario.groups
 
-    def client_cost(client: int) -> Cost:
+    def of_work(client: int, had: int, version: int, seen: float) -> Cost:
+        missed = uses.between(had, version)
+        traffic = scenario.central.traffic(Trip(cost.sizes, cost.tensors, groups.name(client), missed))
+        return Cost(3 * cost.forward_flops * seen, traffic.down, traffic.up, seen)  # a backward pass costs two forward
+
+    def foreseen(client: int, had: int, version: int) -> Cost:
         held = int(samples[client])
-        # A backward pass costs two forward passes.
-        total = scenario.central.samples_seen(groups.local(client), held) + cost.predicting.of(held) / 3
-        return Cost(cost.flops_per_sample * total, cost.down_bytes, cost.up_bytes, total)
+        seen = scenario.central.samples_seen(groups.local(client), held) + cost.passes.of(held) / 3
+        return of_work(client, had, version, seen)
 
-    def dispatched_cost(dispatched: Dispatched) -> Cost:
+    def followed(dispatched: Dispatched) -> Cost:
         assert training is not None
-        return training.measured(dispatched, cost)
+        return of_work(dispatched.client, dispatched.had, dispatched.version, training.measured(dispatched))
 
-    follow = dispatched_cost if scenario.delays_follow_training else None
-    return ServerTimeline(scenario.world, trigger, samples, horizon, scenario.seed, client_cost, follow, labels, loss)
+    follow = followed if scenario.delays_follow_training else None
+    return ServerTimeline(*given, foreseen, follow, labels, loss, uses.stepped)
 
 
-def of_peers(scenario: Scenario, samples: NDArray[np.int64], measure: Callable[[], PeerCost]) -> PeersTimeline:
+def of_peers(scenario: Scenario, samples: NDArray[np.int64], measure: Callable[[], WorkCost]) -> PeersTimeline:
     """Returns the timeline of a run of peers. measure: returns the cost of a peer; called only if delays depend on it.
 
     Raises BadInput if a peer has no samples to train on.
@@ -71,8 +81,9 @@ def of_peers(scenario: Scenario, samples: NDArray[np.int64], measure: Callable[[
             trained = 3 * scenario.peer.samples_seen(groups.local(peer), held)
             mixing = peer_cost.passes.of(held) + neighbours * peer_cost.passes_per_neighbour.of(held)
             passes = trained + mixing
-            sent = neighbours * peer_cost.message_bytes
-            return Cost(peer_cost.forward_flops * passes, sent, sent, passes / 3)
+            traffic = scenario.peer.traffic(Trip(peer_cost.sizes, peer_cost.tensors, groups.name(peer), {}))
+            down, up = neighbours * traffic.down, neighbours * traffic.up
+            return Cost(peer_cost.forward_flops * passes, down, up, passes / 3)
 
     horizon, peers = scenario.run.horizon, len(samples)
     return PeersTimeline(scenario.world, scenario.topology, peers, horizon, scenario.seed, cost)

@@ -13,8 +13,7 @@ from raysim.local.optimizers import Optimizer
 from raysim.local.settings import Local
 from raysim.terms import Record
 
-KEPT = "optimizer."  # what the names of kept entries begin with
-TAKEN = KEPT + "taken"
+TAKEN = "steps taken"  # the entry of a kept state that counts steps; the others are those of `Optimizer.init`
 
 
 def decayed(vector: Tensor, w: Tensor, decay: Tensor | float) -> Tensor:
@@ -39,9 +38,9 @@ class Steps:
             return
         self._vector, self._views = part.flat()
         self._state = self._optimizer.init(part.w)
-        if kept and kept.keys() == {TAKEN, *(KEPT + name for name in self._state)}:
+        if kept:
             self._kept = kept
-            self._state = {name: kept[KEPT + name][part.span] for name in self._state}
+            self._state = {name: kept[name][part.span] for name in self._state}
             self._taken = int(kept[TAKEN][part.span][:1])
 
     def __call__(self, gradients: Sequence[Tensor], extra: Tensor | None, lr: float) -> None:
@@ -73,8 +72,8 @@ class Steps:
 
 
 def first_kept(optimizer: Optimizer, w: Tensor) -> Record:
-    """Returns the entries that an optimiser with `keep` adds to the first state of a client or peer; {} without it."""
+    """Returns what an optimiser with `keep` keeps for each client or peer before its first training; {} without it."""
     if not optimizer.keep or not (state := optimizer.init(w)):
         return {}
     # A part alone may be trained, so each entry of the vector has a count.
-    return {**{KEPT + name: vector for name, vector in state.items()}, TAKEN: w.new_zeros(w.shape)}
+    return {**state, TAKEN: w.new_zeros(w.shape)}

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from raysim.data.named import in_pieces
 from raysim.local.correction import Correction
-from raysim.local.logged import number, require_own
+from raysim.local.logged import Logged
 from raysim.local.model import Model
 from raysim.local.net import LossFunction, Net
 from raysim.local.samples import Samples
@@ -50,14 +50,13 @@ class Task:
         self._begun = net.passes
         self._key = key  # seed, client, and how many dispatches the client had before
         self._public = public
-        self.logged: dict[str, float | None] = {}  # what `log` was given
+        self.logged = Logged({}, {})  # what `log` was given
         self.moment = Moment()
         """When the client was dispatched, the server steps, or the peer trains or mixes: the rounds that are over, the
         server's version (for a peer: its mixes), and virtual time."""
         self.group: str | None = None
         """The name of the client's or peer's group in `clients`; None where it is in none."""
-        self.traffic: dict[str, int] = {}  # what `travels` was given
-        self.kept: Record = {}  # the state of an optimiser that goes on, changed by trainings of stream 0
+        self.optimizer: Record = {}  # the state of an optimiser that goes on, changed by trainings of stream 0
 
     @property
     def client(self) -> int:
@@ -105,13 +104,7 @@ class Task:
         ValueError for a name that the table has already, but for those of columns that tasks fill, such as `penalty`.
         """
         for name, value in numbers.items():
-            require_own(self.table, name)
-            self.logged[name] = number(name, value)
-
-    def travels(self, *, up: int, down: int) -> None:
-        """Says how many bytes a client's update and message take on a network, where their tensors hold more than what
-        travels, such as zeros. Tables and budgets count these; delays that are computed from bytes count tensors."""
-        self.traffic = {"up_bytes": up, "down_bytes": down}
+            self.logged.log(self.table, name, value)
 
     def train(
         self,
@@ -169,9 +162,14 @@ class Task:
                 relative=relative,
                 loss=of_batch,
                 draws=cache(lambda purpose: self.generator(f"{purpose} {stream}")),
-                kept=self.kept if stream == 0 and type(local.optimizer) is type(self.local.optimizer) else None,
+                kept=self.optimizer if stream == 0 and self._goes_on(local) else None,
             )
-        return trained._replace(logged=self.logged)
+        return trained._replace(logged=self.logged.columns)
+
+    def _goes_on(self, local: Local) -> bool:
+        """Whether a training uses the optimiser that keeps its state, perhaps with other numbers."""
+        names = [one.optimizer.init(self._net.w[:1]).keys() for one in (local, self.local)]
+        return type(local.optimizer) is type(self.local.optimizer) and names[0] == names[1]
 
     def _require_part(self, part: str | None) -> None:
         if part not in (None, "shared", "personal"):

@@ -1,7 +1,7 @@
 """The worker of client actors: it trains and evaluates clients, as functions of the request."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import nullcontext
 from functools import cached_property
 
@@ -13,12 +13,13 @@ from actors import Answer, Value
 from raysim.algorithms import Central
 from raysim.local.model import Model
 from raysim.local.task import Task
-from raysim.terms import Record, Wire
-from raysim.workers import records, returned, wire
-from raysim.workers.records import diverged
-from raysim.workers.replies import Evaluated, MetricSums, OwnMetrics, TrainedClient
+from raysim.terms import ClientState, Record, Wire
+from raysim.workers import records, returned
+from raysim.workers.evaluation import joined
+from raysim.workers.replies import ClientWire, Evaluated, MetricSums, Numbers, TrainedClient
 from raysim.workers.requests import (
     ChunkMember,
+    ClientHandlers,
     EvaluateClientsRequest,
     EvaluateRequest,
     KeptOutputs,
@@ -29,10 +30,10 @@ from raysim.workers.requests import (
     TrainRequest,
     Update,
 )
-from raysim.workers.workbench import EVALUATING, Workbench, joined
+from raysim.workers.workbench import EVALUATING, Workbench
 
 
-class ClientWorker(Workbench):
+class ClientWorker(Workbench, ClientHandlers):
     """Trains and evaluates clients under an algorithm with a server."""
 
     algorithm: Central
@@ -42,12 +43,12 @@ class ClientWorker(Workbench):
     def train(self, request: TrainRequest) -> Answer[list[TrainedClient], TrainedChunk]:
         """Trains a chunk of clients of one server step, one after another."""
         updates, buffers = records.Total() if request.summed else records.Stack(), records.Total()
-        after: list[Value[Wire]] = []
+        after: list[Value[ClientWire]] = []
         trained = []
         first: Record | None = None  # the first client's update; the others must have its entries
         messages: dict[Value[Wire], Record] = {}
         for member in request.members:
-            sent, state, reply = self._updated(member, messages)
+            sent, state, reply = self._trained(member, messages)
             first = sent if first is None else first
             where = f"{type(self.algorithm).__name__}.update, client {member.client}"
             returned.same_updates(where, (first, sent), summed=True)
@@ -55,70 +56,78 @@ class ClientWorker(Workbench):
             updates.add(vectors, member.weight)
             buffers.add(own_buffers, member.share)
             if member.state:
-                after.append(Value(wire.send(state)))
+                after.append(Value(state.map(records.send)))
             trained.append(reply)
-        update: Value[Update] = Value((wire.send(updates.record), wire.send(buffers.record)))
+        update: Value[Update] = Value((records.send(updates.record), records.send(buffers.record)))
         return Answer(trained, TrainedChunk(update=update, states=tuple(after)))
 
-    def _updated(
+    def _trained(
         self, member: ChunkMember, messages: dict[Value[Wire], Record]
-    ) -> tuple[Record, Record, TrainedClient]:
+    ) -> tuple[Record, ClientState[Tensor], TrainedClient]:
         """Trains a client. Returns its update, its next state, and the reply. messages: what was received already."""
         if member.message not in messages:
-            messages[member.message] = wire.receive(member.message.content, self.device)
-        message = messages[member.message]
+            messages[member.message] = records.receive(member.message.content, self.device)
+        message, client, number = messages[member.message], member.client, member.number
         began, seen, steps, predicted = time.perf_counter(), self.net.seen, self.net.steps, self.net.predicted
         self.net.take_solves()
-        self.take_logged()
+        self.logged.take()
         self.at(member.moment)
-        state = wire.receive(member.state.content, self.device) if member.state else {}
-        sent, state, traffic = self._update(member, message, state)
+        state = self._state_in(member.state)
+        who = f"client {client}, its dispatch {number}, model version {member.version}, train"
+        sent, state = self.updated(self.client_task(client, number, message), message, state, who)
+        sent = self.distorted(client, number, sent, message)
         seconds, seen = time.perf_counter() - began, self.net.seen - seen
-        numbers = self.measured(
-            member.client,
+        traffic = self.traffic(client, sent, self.travelling(message), member.missed)
+        numbers = self.numbers(
+            client,
             local_steps=self.net.steps - steps,
             samples_seen=seen,
-            **{"up_bytes": records.size(sent, self.net.layout), "down_bytes": self.down_bytes(message), **traffic},
+            up_bytes=traffic.up,
+            down_bytes=traffic.down,
             seconds=seconds,
         )
         passes = seen + (self.net.predicted - predicted) / 3  # a backward pass costs two forward passes
-        return sent, state, TrainedClient(numbers, passes, diverged(numbers, sent, "update"))
+        return sent, state, TrainedClient(numbers, passes, records.diverged(numbers, sent, "update"))
 
-    def _update(self, member: ChunkMember, message: Record, state: Record) -> tuple[Record, Record, Mapping[str, int]]:
-        """Trains a client. Returns its update, its next state, and the bytes that its task says to travel."""
-        client, number = member.client, member.number
-        who = f"client {client}, its dispatch {number}, model version {member.version}, train"
-        state, kept = self.own(state)
-        with self.calling("update", client, number, who=who, message=message, state=state) as where:
-            task = self.client_task(client, number, message)
-            task.kept = kept
-            answer = self.algorithm.update(task, message, state)
+    def updated(
+        self, task: Task, message: Record, state: ClientState[Tensor], who: str
+    ) -> tuple[Record, ClientState[Tensor]]:
+        """Trains a client. Returns its update, as the algorithm has it, and its next state."""
+        kept = state.algorithm
+        with self.calling("update", task.client, task.dispatch, who=who, message=message, state=kept) as where:
+            task.optimizer = state.optimizer
+            answer = self.algorithm.update(task, message, kept)
             sent, after = returned.pair(where, answer, "the update", "the client's next state")
-            returned.alike(where, after, state, "the client's next state", "client")
-            return self.distorted(client, number, sent, message), {**after, **kept}, task.traffic
+            returned.alike(where, after, kept, "the client's next state", "client")
+            return sent, state._replace(algorithm=after)
+
+    def _state_in(self, value: Value[ClientWire] | None) -> ClientState[Tensor]:
+        """Returns a client's state, which may be changed in place; an empty one if clients keep none."""
+        return value.content.map(lambda wire: records.receive(wire, self.device)) if value else ClientState()
 
     # --- evaluation ---------------------------------------------------------------------------------------------------
 
     def evaluate(self, request: EvaluateRequest) -> Answer[MetricSums, KeptOutputs]:
         """Evaluates the server's model on some rows of a split. Leaves its outputs and the labels, if that is asked."""
         kept: list[Record] = []
-        model = self.received(wire.borrow(request.message.content, self.device))  # the network copies it
-        samples, rows = self.evaluated[request.split]
+        model = self.received(records.borrow(request.message.content, self.device))  # the network copies it
+        samples, rows = self.evaluator.splits[request.split]
         self.net.take_solves()
         with self.net.evaluating(model) as module:
-            sums = self.sums(module, samples, rows[request.first : request.last], kept if request.keeps else None)
+            rows = rows[request.first : request.last]
+            sums = self.evaluator.sums(module, samples, rows, kept if request.keeps else None)
         if not request.keeps:
             return Answer(sums, KeptOutputs(()))
-        return Answer(sums, KeptOutputs((Value(wire.send(joined(kept))),)))
+        return Answer(sums, KeptOutputs((Value(records.send(joined(kept))),)))
 
-    def metrics(self, request: MetricsRequest) -> OwnMetrics:
+    def metrics(self, request: MetricsRequest) -> Numbers:
         """Computes own metrics of the outputs that evaluations left."""
-        kept = [wire.receive(outputs.content, torch.device("cpu")) for outputs in request.outputs]
-        return self.own_metrics(kept)
+        kept = [records.receive(outputs.content, torch.device("cpu")) for outputs in request.outputs]
+        return self.evaluator.own_metrics(kept)
 
     def evaluate_clients(self, request: EvaluateClientsRequest) -> list[dict[str, Evaluated]]:
         """Evaluates each client's own model on its own samples, by split."""
-        message = wire.receive(request.own.message.content, self.device)
+        message = records.receive(request.own.message.content, self.device)
         evaluated = []
         for place, client in enumerate(request.own.clients):
             self.net.take_solves()
@@ -126,7 +135,7 @@ class ClientWorker(Workbench):
             predictor = self.net.evaluating(own) if isinstance(own, Model) else nullcontext(own)
             with predictor as predict:
                 on = self.federation.evaluates_on(client)
-                evaluated.append({split: self.measure(predict, *rows, client) for split, rows in on.items()})
+                evaluated.append({split: self.evaluator.measure(predict, *rows, client) for split, rows in on.items()})
         return evaluated
 
     def save_clients(self, request: SaveClientsRequest) -> dict[str, np.ndarray]:
@@ -134,14 +143,14 @@ class ClientWorker(Workbench):
 
         Raises TypeError if a client predicts with something other than a model.
         """
-        message = wire.receive(request.own.message.content, self.device)
+        message = records.receive(request.own.message.content, self.device)
         vectors = records.Stack()
         for place in range(len(request.own.clients)):
             own = self._personal(request.own, place, message)
             if not isinstance(own, Model):
                 raise TypeError(f"run.save_clients: clients must predict with models, got {own!r}; leave the key out")
             vectors.add({"w": own.w, "buffers": own.buffers}, 1.0)
-        return wire.send(vectors.record)
+        return records.send(vectors.record)
 
     def _personal(self, own: OwnModels, place: int, message: Record) -> Model | Callable[[Tensor], Tensor]:
         """Returns what a client predicts with. place: the client's place in `own.clients`."""
@@ -149,8 +158,8 @@ class ClientWorker(Workbench):
         self.at(own.moment)
         who = f"client {client}, model version {own.version}, evaluate"
         task = self.client_task(client, number, message)
-        state, _ = self.own(wire.receive(own.states[place].content, self.device) if own.states else {})
-        self.take_logged()
+        state = self._state_in(own.states[place] if own.states else None).algorithm
+        self.logged.take()
         if own.unseen:
             with self.calling("adapt", client, number, who=who, message=message, state=state) as where:
                 adapted = returned.record(where, self.algorithm.adapt(task, message, state), "the client's state")
@@ -183,11 +192,11 @@ class ClientWorker(Workbench):
             returned.vector(where, state, self.net.layout, "the server's state", shared=True)
         return {"buffers": self.start.shared_buffers, **state}
 
-    def first_client(self) -> Record:
+    def first_client(self) -> ClientState[Tensor]:
         """Returns a client's state before it first takes part."""
         with self.calling("client") as where:
             state = returned.record(where, self.algorithm.client(self.start), "a client's state")
-        return {**state, **self.kept}
+        return ClientState(state, self.first_optimizer)
 
     def message(self, state: Record, version: int = 0) -> Record:
         """Returns the message of this state of the server, and adds the model if the algorithm does not send it,
@@ -205,11 +214,11 @@ class ClientWorker(Workbench):
                 )
             return sent
 
-    def down_bytes(self, message: Record) -> int:
-        """Returns the number of bytes that a client downloads. What is there only for evaluations does not count."""
+    def travelling(self, message: Record) -> Record:
+        """Returns what of a message a client receives, without what is there only for evaluations."""
         not_sent = set() if "w" in self._entries else {"w", "buffers"} - self._entries  # buffers go with the model
         sent, _ = records.split(message, *not_sent)
-        return records.size(sent, self.net.layout)
+        return sent
 
     @cached_property
     def _entries(self) -> frozenset[str]:

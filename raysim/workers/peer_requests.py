@@ -1,21 +1,37 @@
-"""The requests that the engine makes of workers in a run without a server: one class for each kind of job. Methods of
-`raysim.workers.peers` with the names of requests carry them out.
+"""The requests that the engine makes of workers in a run without a server: one class for each kind of job.
 
 One `Value` holds the states, drafts or messages of several peers, with a row for each. A `Place` names a row of one.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from actors import Query, Request, Value
+from actors import Answer, Gang, Query, Request, Value
 from raysim.terms import Moment, Wire
-from raysim.workers.replies import Apart, Evaluated, MixedPeer
+from raysim.workers.replies import Apart, ClientWire, Evaluated, MixedPeer
 
 Row = TypeVar("Row")
-Own: TypeAlias = "tuple[Wire, Wire]"
-"""A peer's draft and its state; {} in place of one that is not kept."""
+
+
+class PeerHandlers(Protocol):
+    """What a worker must do for the requests below."""
+
+    def mix(self, request: MixRequest) -> Answer[list[MixedPeer], Mixture]: ...
+    def evaluate(self, request: EvaluatePeersRequest) -> list[dict[str, Evaluated]]: ...
+    def compare(self, request: CompareRequest) -> Answer[Apart, Differences]: ...
+    def consensus(self, request: ConsensusRequest) -> dict[str, float]: ...
+    def finish(self, request: FinishPeersRequest) -> dict[str, np.ndarray]: ...
+
+
+class Own(NamedTuple):
+    """What a peer keeps for itself; empty records in place of what is not kept."""
+
+    draft: ClientWire
+    state: ClientWire
 
 
 class Place(NamedTuple, Generic[Row]):
@@ -63,6 +79,9 @@ class MixRequest(Request[list[MixedPeer], Mixture]):
     def leaves(self) -> Mixture:
         return Mixture(own=Value(), messages=Value())
 
+    def call(self, worker: PeerHandlers, gang: Gang) -> Answer[list[MixedPeer], Mixture]:
+        return worker.mix(self)
+
 
 class PeerState(NamedTuple):
     """A peer, and where its state is kept."""
@@ -79,6 +98,9 @@ class EvaluatePeersRequest(Query[list[dict[str, Evaluated]]]):
     name = "evaluate"
     version: int  # number of rounds that are over
     peers: tuple[PeerState, ...]
+
+    def ask(self, worker: PeerHandlers) -> list[dict[str, Evaluated]]:
+        return worker.evaluate(self)
 
 
 class Differences(NamedTuple):
@@ -101,6 +123,9 @@ class CompareRequest(Request[Apart, Differences]):
     def remade(self, left: Differences) -> Differences:
         return left
 
+    def call(self, worker: PeerHandlers, gang: Gang) -> Answer[Apart, Differences]:
+        return worker.compare(self)
+
 
 @dataclass(frozen=True)
 class ConsensusRequest(Query[dict[str, float]]):
@@ -108,6 +133,9 @@ class ConsensusRequest(Query[dict[str, float]]):
 
     name = "consensus"
     sums: tuple[Value[Wire], ...]
+
+    def ask(self, worker: PeerHandlers) -> dict[str, float]:
+        return worker.consensus(self)
 
 
 @dataclass(frozen=True)
@@ -117,3 +145,6 @@ class FinishPeersRequest(Query[dict[str, np.ndarray]]):
     name = "finish"
     version: int
     peers: tuple[PeerState, ...]
+
+    def ask(self, worker: PeerHandlers) -> dict[str, np.ndarray]:
+        return worker.finish(self)

@@ -15,8 +15,8 @@ from raysim.data.named import in_pieces
 from raysim.local.model import Model
 from raysim.local.settings import Local
 from raysim.local.task import PREDICTED
-from raysim.terms import Record, Wire
-from raysim.workers import records, returned, wire
+from raysim.terms import ClientState, Record, Traffic, Wire
+from raysim.workers import records, returned
 from raysim.workers.peer_requests import (
     CompareRequest,
     ConsensusRequest,
@@ -25,32 +25,36 @@ from raysim.workers.peer_requests import (
     FinishPeersRequest,
     MixRequest,
     Mixture,
+    Own,
+    PeerHandlers,
     PeerState,
     Place,
     Turn,
 )
 from raysim.workers.records import diverged, not_finite
-from raysim.workers.replies import Apart, Evaluated, MixedPeer, PeerCost, TrainedPeer
+from raysim.workers.replies import Apart, ClientWire, Evaluated, MixedPeer, TrainedPeer, WorkCost
+from raysim.workers.shared_requests import CostHandler
 from raysim.workers.workbench import EVALUATING, Workbench
 
 COMPARED_INPUTS = 500  # test inputs on which peers' outputs are compared, if there are no public samples
 
 
-class PeersWorker(Workbench):
+class PeersWorker(Workbench, PeerHandlers, CostHandler):
     """Mixes, trains and evaluates peers under an algorithm without a server."""
 
     algorithm: Peer
 
-    def cost(self) -> PeerCost:
+    def cost(self) -> WorkCost:
         """Measures what predictions and mixing cost, with the peer that has the fewest samples and, if they cost
         something, with the one that has the most."""
         local = self.local
         passes, more, message = self.tried(self.federation.smallest, local)
-        return PeerCost(
+        return WorkCost(
             forward_flops=self.forward_flops,
             passes=self.by_samples(passes, lambda peer: self.tried(peer, local)[0]),
             passes_per_neighbour=self.by_samples(more, lambda peer: self.tried(peer, local)[1]),
-            message_bytes=records.size(message, self.net.layout),
+            sizes=self.sizes,
+            tensors=Traffic(*[records.size(message, self.net.layout)] * 2),
         )
 
     def tried(self, peer: int, local: Local) -> tuple[float, float, Record]:
@@ -83,74 +87,77 @@ class PeersWorker(Workbench):
         _ = self._first_of_any  # made before counting, as in `tried`
         for turn in request.turns:
             started, passed = time.perf_counter(), self.net.passes
-            self.take_logged()
+            self.logged.take()
             state = self._mix(turn, received)
             passes = self.net.passes - passed
             if turn.mixes == 0:
                 self.refuse_logged("init")
-            logged = self.take_logged()
+            logged = self.logged.take()
             seconds = time.perf_counter() - started
-            draft: Record = {}
+            draft: ClientState[Tensor] = ClientState()
             message: Record = {}
             trained = None
             if turn.trains:
                 draft, message, trained = self._local(turn, state)
-            own.append((wire.send(draft), wire.send(state if turn.kept else {})))
-            messages.append(wire.send(message))
-            mixed.append(MixedPeer(seconds, trained, not_finite(state), logged, passes))
+            kept: ClientWire = state.map(records.send) if turn.kept else ClientState()
+            own.append(Own(draft.map(records.send), kept))
+            messages.append(records.send(message))
+            mixed.append(MixedPeer(seconds, trained, not_finite(state.algorithm), *logged, passes))
         return Answer(mixed, Mixture(own=Value(tuple(own)), messages=Value(tuple(messages))))
 
-    def _mix(self, turn: Turn, received: _Received) -> Record:
+    def _mix(self, turn: Turn, received: _Received) -> ClientState[Tensor]:
         self.at(turn.mixes_at)
         if turn.draft is None or turn.message is None:
             return self.first(turn.peer)
         own, *others = (received[place] for place in (turn.message, *turn.inbox))
-        draft = wire.borrow(turn.draft.content[0], self.device)
+        draft = turn.draft.content.draft.map(lambda wire: records.borrow(wire, self.device))
         return self._mixed(turn.peer, turn.mixes - 1, draft, Inbox(own, others, list(turn.weights)))
 
-    def _local(self, turn: Turn, state: Record) -> tuple[Record, Record, TrainedPeer]:
+    def _local(self, turn: Turn, state: ClientState[Tensor]) -> tuple[ClientState[Tensor], Record, TrainedPeer]:
         """Trains a peer. Returns its draft, its message, and what the tables show of the training."""
         started, steps, passed = time.perf_counter(), self.net.steps, self.net.passes
         self.net.take_solves()
         self.at(turn.trains_at)
         draft, message = self.trained(turn.peer, turn.mixes, state)
         seconds, steps = time.perf_counter() - started, self.net.steps - steps
-        numbers = self.measured(turn.peer, local_steps=steps, seconds=seconds)
-        size, found = records.size(message, self.net.layout), diverged(numbers, message, "message")
-        return draft, message, TrainedPeer(numbers, size, found, self.net.passes - passed)
+        up = self.traffic(turn.peer, message, message, {}).up
+        numbers = self.numbers(turn.peer, local_steps=steps, seconds=seconds, up_bytes=up)
+        return draft, message, TrainedPeer(numbers, diverged(numbers, message, "message"), self.net.passes - passed)
 
     # --- calls of the algorithm ---------------------------------------------------------------------------------------
 
-    def first(self, peer: int) -> Record:
+    def first(self, peer: int) -> ClientState[Tensor]:
         """Returns a peer's first state."""
         with self.calling("init", peer, who=f"peer {peer}") as where:
             task = self.task(peer, EVALUATING, self.start)
-            return {**returned.record(where, self.algorithm.init(task), "the state"), **self.kept}
+            state = returned.record(where, self.algorithm.init(task), "the state")
+            return ClientState(state, self.first_optimizer)
 
     @cached_property
     def _first_of_any(self) -> Record:
-        """The first state of one peer. Those of all peers have the same entries, shapes and types."""
-        return self.first(0)
+        """The algorithm's first state of one peer. Those of all peers have the same entries, shapes and types."""
+        return self.first(0).algorithm
 
-    def trained(self, peer: int, mixes: int, state: Record, local: Local | None = None) -> tuple[Record, Record]:
+    def trained(
+        self, peer: int, mixes: int, state: ClientState[Tensor], local: Local | None = None
+    ) -> tuple[ClientState[Tensor], Record]:
         """Returns a peer's draft and message. local: how it trains; by default as the scenario says."""
-        state, kept = self.own(state)
-        with self.calling("local", peer, mixes, who=f"peer {peer}, after {mixes} mixes, local", state=state) as where:
+        kept, who = state.algorithm, f"peer {peer}, after {mixes} mixes, local"
+        with self.calling("local", peer, mixes, who=who, state=kept) as where:
             task = self.task(peer, mixes, self.start, local)
-            task.kept = kept
-            draft, message = returned.pair(where, self.algorithm.local(task, state), "the draft", "the message")
-            return {**draft, **kept}, self.distorted(peer, mixes, message, state)
+            task.optimizer = {name: vector.clone() for name, vector in state.optimizer.items()}
+            draft, message = returned.pair(where, self.algorithm.local(task, kept), "the draft", "the message")
+            return state._replace(algorithm=draft, optimizer=task.optimizer), self.distorted(peer, mixes, message, kept)
 
-    def _mixed(self, peer: int, mixes: int, draft: Record, inbox: Inbox) -> Record:
+    def _mixed(self, peer: int, mixes: int, draft: ClientState[Tensor], inbox: Inbox) -> ClientState[Tensor]:
         """Returns a peer's state after a mix. mixes: how often it has mixed before."""
-        draft, kept = self.own(draft)
-        given = {"draft": draft, "its own message": inbox.own}
+        given = {"draft": draft.algorithm, "its own message": inbox.own}
         given |= {f"the message of neighbour {place}": message for place, message in enumerate(inbox.messages)}
         with self.calling("mix", peer, mixes, who=f"peer {peer}, after {mixes} mixes, mix", **given) as where:
-            mixed = self.algorithm.mix(self.task(peer, mixes, self.start), draft, inbox)
+            mixed = self.algorithm.mix(self.task(peer, mixes, self.start), draft.algorithm, inbox)
             state = returned.record(where, mixed, "the state")
-            returned.alike(where, state, self.own(self._first_of_any)[0], "the state", "init", fills=True)
-            return {**state, **kept}
+            returned.alike(where, state, self._first_of_any, "the state", "init", fills=True)
+            return draft._replace(algorithm=state)
 
     # --- evaluation ---------------------------------------------------------------------------------------------------
 
@@ -161,11 +168,12 @@ class PeersWorker(Workbench):
             self.net.take_solves()
             with self.net.evaluating(self._personal(asked, request.version)) as module:
                 splits = self.scenario.evaluated_splits
-                evaluated.append({split: self.measure(module, *self.evaluated[split]) for split in splits})
+                found = self.evaluator
+                evaluated.append({split: found.measure(module, *found.splits[split]) for split in splits})
         return evaluated
 
     def _personal(self, asked: PeerState, version: int) -> Model:
-        peer, (state, _) = asked.peer, self.own(wire.receive(asked.own.content[1], self.device))
+        peer, state = asked.peer, records.receive(asked.own.content.state.algorithm, self.device)
         self.at(asked.moment)
         number, who = EVALUATING + version, f"peer {peer}, after {version} rounds, evaluate"
         with self.calling("personal", peer, number, who=who, state=state) as where:
@@ -183,7 +191,7 @@ class PeersWorker(Workbench):
                 difference = vector - origin[key]
                 squares[key] += float(difference.square().sum())
                 sums[key] += difference
-        return Answer(Apart(peers=len(others), squares=squares), Differences(total=Value(wire.send(sums))))
+        return Answer(Apart(peers=len(others), squares=squares), Differences(total=Value(records.send(sums))))
 
     def _compared(self, model: Model) -> dict[str, Tensor]:
         """Returns the float64 vectors between which distances are measured, by metric.
@@ -209,14 +217,14 @@ class PeersWorker(Workbench):
 
     def consensus(self, request: ConsensusRequest) -> dict[str, float]:
         """Returns the squared norm of the sum of all differences, by metric."""
-        received = [wire.receive(sums.content, self.device) for sums in request.sums]
+        received = [records.receive(sums.content, self.device) for sums in request.sums]
         return {key: float(total.square().sum()) for key, total in records.merge(received, summed=True).items()}
 
     def finish(self, request: FinishPeersRequest) -> dict[str, np.ndarray]:
         """Returns the peers' models as flat vectors `w` and `buffers`, with a row for each peer."""
         models = [self._personal(asked, request.version) for asked in request.peers]
         stacked = {"w": [model.w for model in models], "buffers": [model.buffers for model in models]}
-        return wire.send({key: torch.stack(vectors) for key, vectors in stacked.items()})
+        return records.send({key: torch.stack(vectors) for key, vectors in stacked.items()})
 
 
 class _Received(dict[Place[Wire], Record]):
@@ -227,5 +235,5 @@ class _Received(dict[Place[Wire], Record]):
         self._device = device
 
     def __missing__(self, place: Place[Wire]) -> Record:
-        self[place] = wire.borrow(place.content, self._device)
+        self[place] = records.borrow(place.content, self._device)
         return self[place]

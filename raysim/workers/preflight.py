@@ -3,21 +3,26 @@ error."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import torch
 from torch import Tensor
 
 from raysim.data.named import NamedArrays, by_name, shape_of, shape_text
-from raysim.parts.errors import BadValue
+from raysim.parts.errors import BadValue, located
 from raysim.parts.rng import seed_globals
+from raysim.workers.evaluation import EVALUATION_BATCH
 from raysim.workers.fixed import Fixed, require_alike
-
-if TYPE_CHECKING:
-    from raysim.workers.workbench import Workbench
+from raysim.workers.workbench import Workbench
 
 _MEASURED = 250
+
+
+def try_all(bench: Workbench) -> None:
+    """Tries the model and the metrics of a scenario. Raises BadInput, with their key, if one of them does not work."""
+    with located("model"):
+        try_model(bench)
+    with located("run.metrics"):
+        try_metrics(bench)
 
 
 def try_model(bench: Workbench) -> float:
@@ -80,14 +85,13 @@ def _try_single(bench: Workbench, x: Tensor, y: Tensor) -> None:
 
     x, y: the sample, as a batch. An exception of the model gets a note that says so.
     """
-    from raysim.workers.workbench import EVALUATION_BATCH  # not at the top, for it imports this file
-
     federation, scenario = bench.federation, bench.scenario
     if scenario.clients:
         trained = any(bench.groups.local(c).smallest_batch(int(n)) == 1 for c, n in enumerate(federation.samples) if n)
     else:
         trained = any(scenario.local.smallest_batch(int(n)) == 1 for n in np.unique(federation.samples) if n)
-    tested = [*federation.held_out.sizes, *(len(bench.evaluated[split][1]) for split in scenario.evaluated_splits)]
+    splits = (bench.evaluator.splits[split] for split in scenario.evaluated_splits)
+    tested = [*federation.held_out.sizes, *(len(rows) for _, rows in splits)]
     wanted = (x, y, federation.num_classes, federation.loss, scenario.model.wider)
     try:
         if trained:
@@ -158,11 +162,11 @@ def _require_outputs(
 
 def try_metrics(bench: Workbench) -> None:
     """Computes own metrics on samples from all over the first split that is evaluated. Raises what a metric raises."""
-    split, rows = bench.evaluated[bench.scenario.evaluated_splits[0]]
+    split, rows = bench.evaluator.splits[bench.scenario.evaluated_splits[0]]
     some = rows[np.unique(np.linspace(0, len(rows) - 1, _MEASURED, dtype=np.int64))]
     if bench.scenario.run.metrics:
         with bench.net.evaluating(bench.start) as module:
-            bench.measure(module, split, some)
+            bench.evaluator.measure(module, split, some)
 
 
 def _try_embedding(bench: Workbench, x: Tensor, at: str | None) -> None:

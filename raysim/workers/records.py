@@ -1,14 +1,47 @@
-"""What workers do with records: they measure, sum, stack and split them, and look for what is not finite."""
+"""What workers do with records: they turn them into arrays and back, measure, sum, stack and split them."""
+
+from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from itertools import islice
 
 import torch
 
-from raysim.models.layout import Layout
-from raysim.terms import Record
-from raysim.workers.replies import Numbers
+from raysim.models.layout import ALIGNMENT, Layout
+from raysim.terms import Record, Wire
+from raysim.workers.replies import UpdateNumbers
+
+# Arrays in Ray's object store are read-only, but torch can write to them; `returned.calling` notices that.
+warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+
+
+def send(record: Record) -> Wire:
+    """Returns a record as arrays, which may share memory with the tensors."""
+    return {key: torch.as_tensor(value).detach().cpu().numpy() for key, value in record.items()}
+
+
+def receive(wire: Wire, device: torch.device) -> Record:
+    """Returns a record as tensors that are copies.
+
+    It copies for two reasons: other workers see the memory of the object store, and results of BLAS can depend on
+    alignment, which is 64 bytes only in memory that torch has allocated.
+    """
+    return {key: torch.tensor(value, device=device) for key, value in wire.items()}
+
+
+def borrow(wire: Wire, device: torch.device) -> Record:
+    """Returns a record as tensors that must not be changed.
+
+    On a CPU they share the arrays' memory, if that is aligned like torch's own. So this saves the copy of `receive`.
+    """
+    if device.type != "cpu":
+        return receive(wire, device)
+    return {
+        key: torch.tensor(value) if value.ctypes.data % (4 * ALIGNMENT) else torch.from_numpy(value)
+        for key, value in wire.items()
+    }
 
 
 def size(record: Record, layout: Layout) -> int:
@@ -96,13 +129,13 @@ def not_finite(record: Record) -> str | None:
     return None
 
 
-def diverged(numbers: Numbers, sent: Record, what: str) -> str | None:
+def diverged(numbers: UpdateNumbers, sent: Record, what: str) -> str | None:
     """Returns the name of the first result of a training that is not finite, such as "loss" or "update 'delta'"; None
     if all are finite.
 
-    numbers: what the tables show of it. sent: what the client or peer sends. what: the word for that.
+    sent: what the client or peer sends. what: the word for that.
     """
-    if not all(math.isfinite(numbers.get(name) or 0.0) for name in ("loss_before", "loss_after")):
+    if not all(math.isfinite(loss or 0.0) for loss in (numbers.loss_before, numbers.loss_after)):
         return "loss"
     name = not_finite(sent)
     return None if name is None else f"{what} {name!r}"

@@ -1,26 +1,35 @@
-"""The results that workers send back: small and without tensors, so that the scheduler need not load torch."""
+"""What workers send back and leave, small and without tensors, so that the scheduler need not load torch."""
+
+from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from actors import Value
 from raysim.data.named import Shape
+from raysim.terms import ClientState, ModelSizes, Traffic, Wire
 
 MetricSums: TypeAlias = dict[str, float]
 """The sum of each metric over samples, such as `loss` and `accuracy`, and under `samples` the number of samples."""
 
-OwnMetrics: TypeAlias = "dict[str, float | None]"
-"""The metrics of `run.metrics`; None where one is not defined."""
-
 Numbers: TypeAlias = "dict[str, float | None]"
-"""What was measured, and what tasks logged, by the name of a table's column or of one of the algorithm's own."""
+"""Numbers by name: metrics of `run.metrics`, or columns of the algorithm's own. None: not defined."""
+
+StateValues: TypeAlias = "dict[str, Value[np.ndarray | Wire]]"
+"""Each entry of the server's state. The message that goes with it is a value of its own."""
+
+ClientWire: TypeAlias = ClientState[np.ndarray]
+"""The state of a client or peer as it travels."""
+
+# --- set-up and evaluation --------------------------------------------------------------------------------------------
 
 
 class Evaluated(NamedTuple):
     """The result of evaluating a model on a split."""
 
     sums: MetricSums
-    own: OwnMetrics
+    own: Numbers
 
     @property
     def samples(self) -> int:
@@ -28,7 +37,7 @@ class Evaluated(NamedTuple):
         return int(self.sums["samples"])
 
     @property
-    def values(self) -> OwnMetrics:
+    def values(self) -> Numbers:
         """The value of each metric."""
         means = {metric: total / self.sums["samples"] for metric, total in self.sums.items() if metric != "samples"}
         return {**means, **self.own}
@@ -65,46 +74,80 @@ class Passes(NamedTuple):
         return self.fixed + self.per_sample * samples
 
 
-class UpdateCost(NamedTuple):
-    """What a client's update costs."""
-
-    flops_per_sample: float  # of a forward and a backward pass
-    predicting: Passes  # besides gradients
-    down_bytes: int
-    up_bytes: int
-
-
-class PeerCost(NamedTuple):
-    """What a peer's training and mixing cost."""
+class WorkCost(NamedTuple):
+    """What a client's update costs or, without a server, a peer's training and mixing."""
 
     forward_flops: float  # of one sample's forward pass
-    passes: Passes  # besides the gradients of `local`: for predictions and for mixing
-    passes_per_neighbour: Passes  # how many more there are for each neighbour
-    message_bytes: int
+    passes: Passes  # besides the gradients of `update` or `local`: for predictions and for mixing
+    passes_per_neighbour: Passes  # how many more there are for each neighbour; none with a server
+    sizes: ModelSizes  # of the model
+    tensors: Traffic  # of the update and the message
+
+
+# --- training and steps -----------------------------------------------------------------------------------------------
+
+
+class UpdateNumbers(NamedTuple):
+    """What was measured of a client's or peer's training, and what its task logged: columns of the table `updates`."""
+
+    local_steps: int
+    seconds: float
+    samples_seen: int | None = None
+    up_bytes: int | None = None
+    down_bytes: int | None = None
+    solver_iterations: float | None = None
+    solver_residual: float | None = None
+    unconverged: int | None = None
+    loss_before: float | None = None
+    loss_after: float | None = None
+    residual: float | None = None
+    tolerance: float | None = None
+    penalty: float | None = None
+    own: Numbers = {}  # noqa: RUF012 - columns of the algorithm's own; never changed
+
+
+class StepNumbers(NamedTuple):
+    """What was measured of a server step or of a round of peers, and logged: columns of the table `steps`."""
+
+    up_bytes: int | None = None
+    down_bytes: int | None = None
+    client_flops: float | None = None
+    server_flops: float | None = None
+    cache_bytes: int | None = None
+    similarity: float | None = None
+    seconds: float | None = None
+    elapsed_s: float | None = None
+    own: Numbers = {}  # noqa: RUF012 - columns of the algorithm's own; never changed
 
 
 class TrainedClient(NamedTuple):
     """The result of a client's training, besides its update."""
 
-    numbers: Numbers  # for the table `updates`
+    numbers: UpdateNumbers
     passes: float  # samples with gradients, with repeats, plus a third of those that were only predicted
     diverged: str | None  # what was not finite, such as "loss"; None if all was
+
+
+class Searched(NamedTuple):
+    """What a server's search found: columns of the table `coefficients`, each with a number for each anchor."""
+
+    columns: dict[str, list[float]]
+    own: dict[str, list[float]]  # those of the algorithm's own
 
 
 class StepReply(NamedTuple):
     """What the tables show of a server step."""
 
-    numbers: Numbers  # for the table `steps`
-    coefficients: dict[str, list[float]]  # columns of the table of that name, with own ones; {} without a search
+    numbers: StepNumbers
+    searched: Searched | None  # None without a search
     diverged: str | None  # the part of the next model that is not finite, "w" or "buffers"; None if all is finite
-    compared: list[Numbers]  # for each update, columns of the table `updates`; [] if they are not compared
+    compared: list[Numbers]  # for each update, own columns of the table `updates`; [] if they are not compared
 
 
 class TrainedPeer(NamedTuple):
     """The result of a peer's training, besides its draft and message."""
 
-    numbers: Numbers  # for the table `updates`
-    message_bytes: int
+    numbers: UpdateNumbers  # `up_bytes` is that of a message to one neighbour
     diverged: str | None  # what was not finite, such as "loss"; None if all was
     passes: float  # samples that passed through the network, where a backward pass counts as two
 
@@ -115,7 +158,8 @@ class MixedPeer(NamedTuple):
     mixing_s: float  # wall seconds
     trained: TrainedPeer | None  # None: it did not train, because it will not mix again
     diverged: str | None  # the entry of the peer's state that is not finite; None if all are
-    numbers: Numbers  # what mixing logged, for the row of the training before it
+    columns: Numbers  # what mixing logged for columns that tasks fill, in the row of the training before it
+    own: Numbers  # what mixing logged for columns of the algorithm's own
     passes: float  # of mixing, as those of training
 
 

@@ -1,43 +1,56 @@
 """The requests that the engine makes of workers in a run with a server: one class for each kind of job.
 
-Nothing here loads torch. The worker's method of a request's name carries it out, such as `train` of
-`raysim.workers.client` or `step` of `raysim.workers.server`. A `Value` in a request refers to something that an earlier
-job left with the workers. The worker that carries out the request finds it in the value's `content`.
+Nothing here loads torch. A `Value` in a request refers to something that an earlier job left with the workers. The
+worker that carries out the request finds it in the value's `content`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
 from actors import Answer, Gang, Query, Request, Value
 from raysim.terms import Arrival, Moment, Wire
 from raysim.workers.replies import (
+    ClientWire,
     Evaluated,
     MetricSums,
-    OwnMetrics,
+    Numbers,
+    StateValues,
     StepReply,
     TrainedClient,
 )
 
-if TYPE_CHECKING:
-    from raysim.workers.server import ServerWorker
-    from raysim.workers.stored_state import StateValues
-
 Update: TypeAlias = "tuple[Wire, Wire]"
 """What clients send, but for buffers, and their buffers, which the engine averages in all algorithms."""
 
-# --- set-up -----------------------------------------------------------------------------------------------------------
+
+class ClientHandlers(Protocol):
+    """What a worker that trains and evaluates clients must do for the requests below."""
+
+    def train(self, request: TrainRequest) -> Answer[list[TrainedClient], TrainedChunk]: ...
+    def evaluate(self, request: EvaluateRequest) -> Answer[MetricSums, KeptOutputs]: ...
+    def metrics(self, request: MetricsRequest) -> Numbers: ...
+    def evaluate_clients(self, request: EvaluateClientsRequest) -> list[dict[str, Evaluated]]: ...
+    def save_clients(self, request: SaveClientsRequest) -> dict[str, np.ndarray]: ...
+
+
+class ServerHandlers(Protocol):
+    """What a worker that does the server's steps must do for the requests below."""
+
+    def first(self, request: FirstRequest) -> Answer[None, First]: ...
+    def step(self, request: StepRequest, gang: Gang) -> Answer[StepReply, SteppedState]: ...
+    def finish(self, request: FinishRequest) -> dict[str, np.ndarray]: ...
 
 
 class First(NamedTuple):
     """What making the first model leaves."""
 
     message: Value[Wire]
-    client: Value[Wire]  # the first state of any client
+    client: Value[ClientWire]  # the first state of any client
     state: StateValues
 
 
@@ -51,6 +64,9 @@ class FirstRequest(Request[None, First]):
     def leaves(self) -> First:
         return First(message=Value(), client=Value(), state={name: Value() for name in self.entries})
 
+    def call(self, worker: ServerHandlers, gang: Gang) -> Answer[None, First]:
+        return worker.first(self)
+
 
 # --- training and steps -----------------------------------------------------------------------------------------------
 
@@ -63,9 +79,10 @@ class ChunkMember(NamedTuple):
     version: int  # version of the model that it received
     moment: Moment  # of its dispatch
     message: Value[Wire]  # the message that it received
-    state: Value[Wire] | None  # its own state; None if clients keep none
+    state: Value[ClientWire] | None  # its own state; None if clients keep none
     weight: float  # weight of its update in the sum; not used if updates are stacked
     share: float  # its part of the step's samples, which is the weight of its buffers
+    missed: Mapping[str | None, int]  # as in `Trip`
 
 
 def shares(arrivals: Sequence[Arrival]) -> list[float]:
@@ -78,7 +95,7 @@ class TrainedChunk(NamedTuple):
     """What the training of a chunk leaves."""
 
     update: Value[Update]  # the sum (or the stack) of the members' updates
-    states: tuple[Value[Wire], ...]  # the new state of each member; () if clients keep none
+    states: tuple[Value[ClientWire], ...]  # the new state of each member; () if clients keep none
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +111,9 @@ class TrainRequest(Request[list[TrainedClient], TrainedChunk]):
 
     def remade(self, left: TrainedChunk) -> tuple[Value[Update]]:
         return (left.update,)  # not the states, which live long and would keep their origins in memory
+
+    def call(self, worker: ClientHandlers, gang: Gang) -> Answer[list[TrainedClient], TrainedChunk]:
+        return worker.train(self)
 
 
 class SteppedState(NamedTuple):
@@ -120,7 +140,7 @@ class StepRequest(Request[StepReply, SteppedState]):
     def leaves(self) -> SteppedState:
         return SteppedState(message=Value(), state={name: Value(former=old) for name, old in self.state.items()})
 
-    def call(self, worker: ServerWorker, gang: Gang) -> Answer[StepReply, SteppedState]:
+    def call(self, worker: ServerHandlers, gang: Gang) -> Answer[StepReply, SteppedState]:
         return worker.step(self, gang)
 
 
@@ -150,13 +170,19 @@ class EvaluateRequest(Request[MetricSums, KeptOutputs]):
     def remade(self, left: KeptOutputs) -> tuple[Value[Wire], ...]:
         return left.outputs
 
+    def call(self, worker: ClientHandlers, gang: Gang) -> Answer[MetricSums, KeptOutputs]:
+        return worker.evaluate(self)
+
 
 @dataclass(frozen=True)
-class MetricsRequest(Query[OwnMetrics]):
+class MetricsRequest(Query[Numbers]):
     """Computes own metrics of the server's model on a split. outputs: what the evaluations left, in order of rows."""
 
     name = "metrics"
     outputs: tuple[Value[Wire], ...]
+
+    def ask(self, worker: ClientHandlers) -> Numbers:
+        return worker.metrics(self)
 
 
 class OwnModels(NamedTuple):
@@ -167,7 +193,7 @@ class OwnModels(NamedTuple):
     moment: Moment  # when that version was made
     unseen: bool  # whether these clients never took part, and must first adapt to that model
     message: Value[Wire]
-    states: tuple[Value[Wire], ...]  # the clients' states, in order; () if clients keep none
+    states: tuple[Value[ClientWire], ...]  # the clients' states, in order; () if clients keep none
 
 
 @dataclass(frozen=True)
@@ -177,6 +203,9 @@ class EvaluateClientsRequest(Query[list[dict[str, Evaluated]]]):
     name = "evaluate_clients"
     own: OwnModels
 
+    def ask(self, worker: ClientHandlers) -> list[dict[str, Evaluated]]:
+        return worker.evaluate_clients(self)
+
 
 @dataclass(frozen=True)
 class SaveClientsRequest(Query[dict[str, np.ndarray]]):
@@ -185,6 +214,9 @@ class SaveClientsRequest(Query[dict[str, np.ndarray]]):
     name = "save_clients"
     own: OwnModels
 
+    def ask(self, worker: ClientHandlers) -> dict[str, np.ndarray]:
+        return worker.save_clients(self)
+
 
 @dataclass(frozen=True)
 class FinishRequest(Query[dict[str, np.ndarray]]):
@@ -192,3 +224,6 @@ class FinishRequest(Query[dict[str, np.ndarray]]):
 
     name = "finish"
     message: Value[Wire]
+
+    def ask(self, worker: ServerHandlers) -> dict[str, np.ndarray]:
+        return worker.finish(self)

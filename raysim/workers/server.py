@@ -9,27 +9,36 @@ import torch
 
 from actors import Answer, Gang, Value
 from raysim.data import Split
-from raysim.local.logged import require_own
+from raysim.local.logged import is_filled_by_tasks
 from raysim.local.samples import Loader, Samples
 from raysim.local.server_task import Company, ServerTask
 from raysim.parts.errors import BadValue
 from raysim.parts.rng import SERVER_ID
-from raysim.terms import Arrival, Buffer, Record, SearchResult
-from raysim.workers import records, returned, stored_state, wire
+from raysim.terms import Arrival, Buffer, ClientState, Record, SearchResult, Traffic
+from raysim.workers import records, returned, stored_state
 from raysim.workers.client import ClientWorker
 from raysim.workers.records import not_finite
-from raysim.workers.replies import Described, Numbers, StepReply, UpdateCost
-from raysim.workers.requests import FinishRequest, First, FirstRequest, SteppedState, StepRequest, shares
+from raysim.workers.replies import Described, Numbers, Passes, Searched, StepNumbers, StepReply, WorkCost
+from raysim.workers.requests import (
+    FinishRequest,
+    First,
+    FirstRequest,
+    ServerHandlers,
+    SteppedState,
+    StepRequest,
+    shares,
+)
+from raysim.workers.shared_requests import CostHandler
 
 
-class ServerWorker(ClientWorker):
+class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
     """Does the server's steps. It can also train a client, which it does to measure what an update costs."""
 
     # --- set-up -------------------------------------------------------------------------------------------------------
 
     def describe(self) -> Described:
         """Returns what the scheduler must know of the data, the model and the states."""
-        stateful = bool(self.first_client())
+        stateful = any(self.first_client())
         return super().describe()._replace(state=tuple(self.first_state()), stateful=stateful)
 
     def first(self, request: FirstRequest) -> Answer[None, First]:
@@ -37,32 +46,33 @@ class ServerWorker(ClientWorker):
         state, client = self.first_state(), self.first_client()
         message = self.message(state)
         stored = stored_state.store({name: state[name] for name in request.entries}, message, {}, {})
-        return Answer(None, First(Value(wire.send(message)), Value(wire.send(client)), stored))
+        return Answer(None, First(Value(records.send(message)), Value(client.map(records.send)), stored))
 
-    def cost(self) -> UpdateCost:
-        """Measures the FLOPs of one sample's forward and backward pass, the bytes of a message and an update, and for
-        how many samples a client predicts besides.
+    def cost(self) -> WorkCost:
+        """Measures the FLOPs of one sample's forward pass, the bytes of a message and an update, and for how many
+        samples a client predicts besides.
 
         For that, it trains the client with the fewest samples for one step and, if that predicts, the one with the
         most.
         """
         message = self.message(self.first_state())
         update, predicted = self._tried(self.federation.smallest, message)
-        return UpdateCost(
-            flops_per_sample=3 * self.forward_flops,
-            predicting=self.by_samples(predicted, lambda client: self._tried(client, message)[1]),
-            down_bytes=self.down_bytes(message),
-            up_bytes=records.size(update, self.net.layout),
+        layout, received = self.net.layout, self.travelling(message)
+        return WorkCost(
+            forward_flops=self.forward_flops,
+            passes=self.by_samples(predicted, lambda client: self._tried(client, message)[1]),
+            passes_per_neighbour=Passes(0.0, 0.0),
+            sizes=self.sizes,
+            tensors=Traffic(records.size(update, layout), records.size(received, layout)),
         )
 
     def _tried(self, client: int, message: Record) -> tuple[Record, float]:
         """Trains a client for one step. Returns its update, and how many samples passed forward besides."""
-        one_step = self.local.model_copy(update={"steps": 1})
+        one_step, before = self.local.model_copy(update={"steps": 1}), self.net.predicted
         task = self.task(client, 0, self.received(message), one_step)
-        (client_state, task.kept), before = self.own(self.first_client()), self.net.predicted
-        with self.calling("update", client, 0, who=f"client {client}", message=message, state=client_state) as where:
-            answer = self.algorithm.update(task, message, client_state)
-            update, _ = returned.pair(where, answer, "the update", "the client's next state")
+        first = self.first_client()
+        copies = ClientState(first.algorithm, {name: entry.clone() for name, entry in first.optimizer.items()})
+        update, _ = self.updated(task, message, copies, f"client {client}")
         return update, self.net.predicted - before
 
     # --- steps --------------------------------------------------------------------------------------------------------
@@ -73,7 +83,7 @@ class ServerWorker(ClientWorker):
         An entry of the state that has not changed, or that the message carries, is not stored again.
         """
         self.at(request.moment)
-        before = wire.receive(stored_state.load(request.state, request.message.content), self.device)
+        before = records.receive(stored_state.load(request.state, request.message.content), self.device)
         updates, buffers, chunks, compared = self._merged(request)
         task = self.server_task(gang, request.version, before, chunks)
         given = {**updates, **buffers}
@@ -84,21 +94,26 @@ class ServerWorker(ClientWorker):
         flops = task.passes * self.forward_flops if task.passes else 0.0
         flops += 2.0 * len(request.arrivals) * records.elements(one, self.net.layout) + task.vector_flops
         reply = StepReply(
-            numbers={"server_flops": flops, "cache_bytes": self._kept_bytes(after, one), **task.logged},
-            coefficients=_coefficients(step.search) if step.search else {},
+            numbers=StepNumbers(
+                server_flops=flops,
+                cache_bytes=self._kept_bytes(after, one),
+                similarity=task.logged.columns.get("similarity"),
+                own=task.logged.own,
+            ),
+            searched=_searched(step.search) if step.search else None,
             diverged=not_finite({key: after[key] for key in ("w", "buffers")}),
             compared=compared,
         )
         message = self.message(after, request.version)
         state = stored_state.store({name: after[name] for name in request.state}, message, before, request.state)
-        return Answer(reply, SteppedState(Value(wire.send(message)), state))
+        return Answer(reply, SteppedState(Value(records.send(message)), state))
 
     def _merged(self, request: StepRequest) -> tuple[Record, Record, list[int], list[Numbers]]:
         """Returns the step's updates, summed or stacked, its buffers, averaged over the step's samples, the number of
         updates in each chunk, if they are stacked, and how they compare, if that is asked."""
         # Borrowed, because sums and stacks are new tensors, and the chunks' values are only read.
-        vectors = [wire.borrow(chunk.content[0], self.device) for chunk in request.chunks]
-        buffers = [wire.borrow(chunk.content[1], self.device) for chunk in request.chunks]
+        vectors = [records.borrow(chunk.content[0], self.device) for chunk in request.chunks]
+        buffers = [records.borrow(chunk.content[1], self.device) for chunk in request.chunks]
         weights, server_sums = request.weights, self.scenario.server_sums
         returned.same_updates(
             f"{type(self.algorithm).__name__}.update", vectors, weights is not None and not server_sums
@@ -152,28 +167,26 @@ class ServerWorker(ClientWorker):
         if isinstance(trigger, Buffer) and trigger.size > 1:
             kept += trigger.size * records.size(update, self.net.layout)
         if self.algorithm.caches_clients:
-            kept += self.population.clients * records.size(self.first_client(), self.net.layout)
+            kept += self.population.clients * records.size(self.first_client().algorithm, self.net.layout)
         return kept
 
     def finish(self, request: FinishRequest) -> dict[str, np.ndarray]:
         """Returns the final model as flat vectors `w` and `buffers`."""
-        model = self.received(wire.receive(request.message.content, self.device))
-        return wire.send({"w": model.w, "buffers": model.buffers})
+        model = self.received(records.receive(request.message.content, self.device))
+        return records.send({"w": model.w, "buffers": model.buffers})
 
 
-def _coefficients(search: SearchResult) -> dict[str, list[float]]:
-    """Returns what a search found as columns of the table `coefficients`, those of the algorithm's own last.
-
-    Raises ValueError if one of these is not as long as the others.
-    """
+def _searched(search: SearchResult) -> Searched:
+    """Returns what a search found as columns. Raises ValueError if one of the algorithm's own has another length."""
     columns = {name: found.tolist() for name, found in search._asdict().items() if name != "own"}
+    own = {}
     for name, found in search.own.items():
-        require_own("coefficients", name)
+        is_filled_by_tasks("coefficients", name)  # raises for all that it has
         if found.shape != search.anchor.shape:
             text = f"must have one number for each of {len(search.anchor)} anchors, got shape {tuple(found.shape)}"
             raise BadValue(f"SearchResult: the own column {name!r} {text}")
-        columns[name] = found.double().tolist()
-    return columns
+        own[name] = found.double().tolist()
+    return Searched(columns, own)
 
 
 def _compare(stacks: Sequence[Record], arrivals: Sequence[Arrival]) -> list[Numbers]:

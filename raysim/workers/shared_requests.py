@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from actors import Answer, Gang, Query, Request, Value
 from raysim.data import Federation, federate
 from raysim.parts.process import isolated
 from raysim.scenario import Scenario
-from raysim.workers.replies import Described, PeerCost, UpdateCost
+from raysim.workers.replies import Described, WorkCost
 
 if TYPE_CHECKING:
     from raysim.workers.workbench import Workbench
 
-Cost = TypeVar("Cost", UpdateCost, PeerCost)
 CLIENT, SERVER, LOADER = "client", "aggregator", "loader"  # names of the groups of workers
+
+
+class CostHandler(Protocol):
+    """What a worker must do for `CostRequest`."""
+
+    def cost(self) -> WorkCost: ...
 
 
 class Loaded(NamedTuple):
@@ -43,21 +48,23 @@ class LoadRequest(Request[None, Loaded]):
 
 
 @dataclass(frozen=True)
-class CostRequest(Query[Cost]):
+class CostRequest(Query[WorkCost]):
     """Measures what an update costs or, without a server, what a peer's training and mixing do."""
 
     name = "cost"
 
-    def ask(self, worker: Any) -> Cost:
-        found: Cost = worker.cost()
-        return found
+    def ask(self, worker: CostHandler) -> WorkCost:
+        return worker.cost()
 
 
 @dataclass(frozen=True)
 class DescribeRequest(Query[Described]):
-    """Describes the data, the model and, with a server, the states to the scheduler."""
+    """Tries the model, and describes the data, the model and, with a server, the states to the scheduler."""
 
     name = "describe"
 
     def ask(self, worker: Workbench) -> Described:
+        from raysim.workers.preflight import try_all
+
+        try_all(worker)
         return worker.describe()

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
 
 from actors import Value
 from raysim.terms import Record, Wire
-from raysim.workers import wire
-
-StateValues: TypeAlias = "dict[str, Value[np.ndarray | Wire]]"
-"""Each entry of the server's state. The message that goes with it is a value of its own."""
+from raysim.workers import records
+from raysim.workers.replies import StateValues
 
 _IN_MESSAGE: Wire = {}  # in place of an entry that the message carries as it is, such as the model
 
@@ -29,7 +25,7 @@ def store(state: Record, message: Record, before: Record, values: StateValues) -
         elif before.get(name) is entry and _array(values[name]) is not None:
             stored[name] = values[name]
         else:
-            stored[name] = Value(wire.send({name: entry})[name])
+            stored[name] = Value(records.send({name: entry})[name])
     return stored
 
 

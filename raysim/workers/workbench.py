@@ -1,9 +1,10 @@
 """The base of all workers: the data, whose memory the workers of a node share, and a model that fits the data."""
 
-from collections.abc import Callable
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import torch
@@ -16,30 +17,26 @@ from raysim.data.named import Shape, by_name, shape_of
 from raysim.local import Local
 from raysim.local.augmenter import Pixels
 from raysim.local.fits import fits
+from raysim.local.logged import Logged
 from raysim.local.loss import CrossEntropy
 from raysim.local.model import Model
 from raysim.local.net import LOSSES, Net
-from raysim.local.outputs import hits
 from raysim.local.samples import Loader, Samples
 from raysim.local.steps import first_kept
 from raysim.local.task import Task
-from raysim.local.train import Trained
 from raysim.models.build import initialise
 from raysim.parts.errors import BadInput, BadValue, located
 from raysim.parts.rng import generator, torch_seed
 from raysim.scenario import Scenario
-from raysim.scenario.checks import Measurable, notes_of, unmeasurable
-from raysim.terms import Moment, Record
+from raysim.scenario.checks import notes_of, unmeasurable
+from raysim.terms import Adapter, ModelSizes, Moment, Record, Traffic, Trip
 from raysim.workers import records
-from raysim.workers.preflight import try_metrics, try_model
-from raysim.workers.replies import Described, Evaluated, MetricSums, Numbers, OwnMetrics, Passes
+from raysim.workers.evaluation import HAS, Evaluator
+from raysim.workers.replies import Described, Numbers, Passes, UpdateNumbers
 from raysim.workers.returned import calling
 
-EVALUATION_BATCH = 250  # samples in a forward pass; fixed, because it decides bits
 # Evaluations draw with keys of their own: this number, which is above any number of dispatches, plus the version.
 EVALUATING = 2**32
-# What data have to measure by, for the loss that they bring.
-HAS: dict[str, Measurable] = {"cross_entropy": "labels", "binary_cross_entropy": "several labels"}
 
 
 class Workbench:
@@ -77,23 +74,20 @@ class Workbench:
             with located(f"clients.{place}.local"):
                 fits(group.settings(scenario.local), self.net)
         self.suspected: tuple[str, ...] = ()  # what `try_model` takes for a fault of the model
-        self.logged: Numbers = {}  # what tasks were given to log; see `take_logged`
+        self.logged = Logged({}, {})  # what tasks were given to log
         self.groups = scenario.groups
         self.loader = Loader(federation.mean, federation.std, device, federation.skewed if federation.skew else None)
+        self.evaluator = Evaluator(scenario, federation, self.net, self.loader)
         self.population = scenario.population(federation.samples)
         self.at(Moment())
 
     def describe(self) -> Described:
-        """Returns what the scheduler must know of the data and the model, after a trial of the model."""
+        """Returns what the scheduler must know of the data and the model, and notes of the model if it was tried."""
         federation, layout = self.federation, self.net.layout
-        with located("model"):
-            try_model(self)
-        with located("run.metrics"):
-            try_metrics(self)
         return Described(
             samples=federation.samples,
             held_out=federation.held_out.sizes,
-            evaluation_rows={split: len(rows) for split, (_, rows) in self.evaluated.items()},
+            evaluation_rows={split: len(rows) for split, (_, rows) in self.evaluator.splits.items()},
             partition=federation.partition_table(),
             parameters=layout.parameters,
             entries=tuple((entry.name, entry.shape, entry.offset) for entry in layout.entries),
@@ -119,7 +113,7 @@ class Workbench:
         local = local or (self.local if settings is self.scenario.local else settings.at(self.moment))
         task = Task(self.net, received, samples, local, self.population, key, lambda: self.public)
         task.logged, task.moment = self.logged, self.moment
-        task.group = None if (group := self.groups.of(client)) is None else group.name
+        task.group = self.groups.name(client)
         return task
 
     def at(self, moment: Moment) -> None:
@@ -163,26 +157,33 @@ class Workbench:
         return Passes(of_smallest - per_sample * fewest, per_sample)
 
     @cached_property
-    def kept(self) -> Record:
-        """What an optimiser that goes on adds to the first state of each client or peer; {} if it starts afresh."""
+    def first_optimizer(self) -> Record:
+        """What an optimiser that goes on keeps for each client or peer at first; {} if it starts afresh."""
         return first_kept(self.scenario.local.optimizer, self.start.w)
-
-    def own(self, state: Record) -> tuple[Record, Record]:
-        """Returns a state as the algorithm has it, and what the optimiser keeps in it, as copies."""
-        state, kept = records.split(state, *self.kept)
-        return state, {name: vector.clone() for name, vector in kept.items()}
-
-    def take_logged(self) -> Numbers:
-        """Returns what tasks were given to log since the last call."""
-        taken = dict(self.logged)
-        self.logged.clear()
-        return taken
 
     def refuse_logged(self, method: str) -> None:
         """Raises ValueError if a method that has no row in any table logged numbers, besides those of training."""
-        if taken := self.take_logged().keys() - Trained._fields:
+        if taken := self.logged.take().own:
             text = f"has no row in any table, so task.log must not be called there, got {', '.join(sorted(taken))}"
             raise BadValue(f"{method}: {text}; log in a method that trains, mixes or steps")
+
+    # --- bytes --------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def sizes(self) -> ModelSizes:
+        """The sizes of the model."""
+        layout, pairs = self.net.layout, self.start.pairs
+        adapters = (Adapter(one.rank, one.numbers, one.base.size if one.base else None) for one in pairs)
+        shared = sum(entry.offset < layout.cut for entry in layout.entries)
+        return ModelSizes(tuple(one.size for one in layout.entries), shared, layout.buffers_cut, tuple(adapters))
+
+    def traffic(self, client: int, sent: Record, received: Record, missed: Mapping[str | None, int]) -> Traffic:
+        """Returns how many bytes a client's update and the message before it, or a peer's message, take.
+
+        missed: as in `Trip`.
+        """
+        tensors = Traffic(records.size(sent, self.net.layout), records.size(received, self.net.layout))
+        return self.algorithm.traffic(Trip(self.sizes, tensors, self.groups.name(client), missed))
 
     def _samples(self, split: Split, rows: np.ndarray, client: int | None = None) -> Samples:
         return Samples(len(rows), lambda places: self.loader(split, rows[places], client))
@@ -228,86 +229,15 @@ class Workbench:
         finally:
             self.net.take_solves()
 
-    @property
-    def evaluated(self) -> dict[str, tuple[Split, np.ndarray]]:
-        """By name of the split, the samples and the rows of them on which models are evaluated."""
-        federation = self.federation
-        return {
-            "test": (federation.test, federation.evaluation_rows),
-            "train": (federation.train, federation.training_rows),
-            "validation": (federation.validation, np.arange(len(federation.validation))),
-        }
-
-    def measure(self, predict: Any, split: Split, rows: np.ndarray, client: int | None = None) -> Evaluated:
-        """Evaluates predictions for rows of a split. A row may have one label, or several.
-
-        predict: a function from inputs to logits. client: whose samples they are, if they are some client's own. If the
-        model has deep equilibrium layers, metrics of their solves are added, for all solves since `take_solves` was
-        last called, such as those of adapting the model.
-        """
-        kept: list[Record] | None = [] if self.scenario.run.metrics else None
-        return Evaluated(self.sums(predict, split, rows, kept, client), self.own_metrics(kept))
-
-    def own_metrics(self, kept: list[Record] | None) -> OwnMetrics:
-        """Computes the metrics of `run.metrics`. kept: what they keep of batches, as `sums` adds it; None: none."""
-        if not kept:
-            return {}
-        whole, metrics = joined(kept), self.scenario.run.metrics
-        return {one.title: one.value(whole[f"outputs, {one.keeps}"], whole[f"labels, {one.keeps}"]) for one in metrics}
-
-    def sums(
-        self, predict: Any, split: Split, rows: np.ndarray, kept: list[Record] | None, client: int | None = None
-    ) -> MetricSums:
-        """Returns the sums of metrics over predictions, as `measure` says.
-
-        kept: a list to which is added what metrics need of each batch, on the CPU; None: that is not kept.
-        """
-        loss, correct, labelled = 0.0, 0, self.federation.loss in HAS
-        for start in range(0, len(rows), EVALUATION_BATCH):
-            x, y = self.loader(split, rows[start : start + EVALUATION_BATCH], client)
-            output: Tensor = predict(x)
-            if kept is not None:
-                kept.append(self._kept_of(output, y))
-            loss += float(self.net.loss(output, y, reduction="sum"))
-            if labelled:
-                correct += hits(output, y)
-        samples, solves = float(_labels(split.y[rows])), self.net.take_solves()
-        sums = {"samples": samples, "loss": loss}
-        if labelled:
-            sums["accuracy"] = float(correct)
-        if solves.solves:  # like all metrics, as sums over samples
-            sums["iterations"] = samples * solves.iterations / solves.solves
-            sums["unconverged"] = samples * solves.unconverged / solves.solves
-        return sums
-
-    def _kept_of(self, output: Tensor, y: Tensor) -> Record:
-        """Returns what metrics need of a batch: outputs and labels, or what some make of them."""
-        record: Record = {}
-        for metric in self.scenario.run.metrics:
-            if f"labels, {metric.keeps}" not in record:
-                outputs, labels = metric.reduced(output, y)
-                record[f"outputs, {metric.keeps}"], record[f"labels, {metric.keeps}"] = outputs.cpu(), labels.cpu()
-        return record
-
-    def measured(self, client: int, **numbers: float | None) -> Numbers:
+    def numbers(self, client: int, **measured: int | float) -> UpdateNumbers:
         """Returns what the table `updates` shows of a client's training: these numbers, what its task logged, the
         solves of deep equilibrium layers in it and, where there are groups, the place of its group among `clients`."""
-        of_group = {"group": self.groups.place(client)} if self.scenario.clients else {}
-        numbers |= of_group
+        own: Numbers = {"group": self.groups.place(client)} if self.scenario.clients else {}
         if (solves := self.net.take_solves()).solves:
-            numbers["solver_iterations"] = solves.iterations / solves.solves
-            numbers["solver_residual"], numbers["unconverged"] = solves.residual, solves.unconverged
-        return {**numbers, **self.take_logged()}
-
-
-def joined(kept: list[Record]) -> Record:
-    """Joins the records that were kept of several batches into one."""
-    return {key: torch.cat([record[key] for record in kept]) for key in kept[0]}
-
-
-def _labels(y: np.ndarray) -> int:
-    """Returns how many labels or targets there are, without those that are ignored."""
-    return y.size if y.ndim == 1 or y.dtype == np.float32 else int(np.count_nonzero(y != IGNORED))
+            measured["solver_iterations"] = solves.iterations / solves.solves
+            measured["solver_residual"], measured["unconverged"] = solves.residual, solves.unconverged
+        logged = self.logged.take()
+        return UpdateNumbers(**measured, **logged.columns, own={**own, **logged.own})  # type: ignore[arg-type]
 
 
 def _input_shape(federation: Federation) -> Shape:

@@ -79,13 +79,14 @@ class Tiers:
         samples: NDArray[np.int64],
         delay: Delay,
         delays: Stream,
-        cost: Callable[[int], Cost] | None = None,
+        cost: Callable[[int, int, int], Cost] | None = None,
     ) -> None:
         """number: how many tiers there are. samples: how many each client trains on, (clients,). delays: the stream of
         the run's delays, because clients are sorted by their first one. cost: returns the cost of a client's update,
         if the delay needs it."""
         held = np.flatnonzero(samples)
-        lasts = [duration_of(delay, delays, client, 0, cost(client) if cost else None) for client in held.tolist()]
+        costs = [cost(client, 0, 0) if cost else None for client in held.tolist()]
+        lasts = [duration_of(delay, delays, client, 0, of) for client, of in zip(held.tolist(), costs, strict=True)]
         self.of = np.full(len(samples), -1)
         for tier, members in enumerate(np.array_split(held[np.argsort(lasts, kind="stable")], number)):
             self.of[members] = tier

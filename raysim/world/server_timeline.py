@@ -36,10 +36,11 @@ class ServerTimeline:
     """What happens in a run: iterate over it to get all happenings, in order.
 
     samples: the number of samples that each client trains on, (clients,); a client with none is never picked. horizon:
-    when it ends, and when models are evaluated. cost: returns the cost of a client's update, if the delay needs it.
-    measured: waits for the training of a dispatch and returns the cost of what was really done, if delays depend on
-    that. labels: how many samples of each label clients have, if the policy needs to know, (clients, labels). loss:
-    waits for the training of a dispatch and returns its loss, if the policy needs to know that.
+    when it ends, and when models are evaluated. cost: returns the cost of an update, if the delay needs it, for a
+    client, the version that it had received (`Dispatched.had`) and the one that it receives. measured: waits for the
+    training of a dispatch and returns the cost of what was really done, if delays depend on that. labels: how many
+    samples of each label clients have, if the policy needs to know, (clients, labels). loss: waits for the training of
+    a dispatch and returns its loss, if the policy needs to know that. on_step: called with each server step.
     """
 
     def __init__(
@@ -49,10 +50,11 @@ class ServerTimeline:
         samples: NDArray[np.int64],
         horizon: Horizon,
         seed: int,
-        cost: Callable[[int], Cost] | None = None,
+        cost: Callable[[int, int, int], Cost] | None = None,
         measured: Callable[[Dispatched], Cost] | None = None,
         labels: NDArray[np.int64] | None = None,
         loss: Callable[[Dispatched], float] | None = None,
+        on_step: Callable[[Stepped], None] | None = None,
     ) -> None:
         self.world, self.trigger, self.horizon = world, trigger, horizon
         self.samples = samples.tolist()
@@ -66,7 +68,7 @@ class ServerTimeline:
         self._steps_after = None if isinstance(trigger, Round) else trigger.size  # arrivals; None: when a round closes
         self._discards = isinstance(trigger, Round) and trigger.late == "discard" and self._has_rounds
         self.live: Counter[int] = Counter()  # by version: number of later updates that start from it
-        self._cost, self._measured, self._loss = cost, measured, loss
+        self._cost, self._measured, self._loss, self._on_step = cost, measured, loss, on_step
         self._follows = measured is not None or loss is not None  # whether training starts with the dispatch
         self._clock: Clock[tuple[int, Dispatched | None]] = Clock()
         self._delays, self._drops = Stream(seed, "delay"), Stream(seed, "dropout")
@@ -78,6 +80,7 @@ class ServerTimeline:
         self._look_pending = False  # whether an opening is scheduled for when others may be available
         self._numbers = [0] * len(samples)
         self._serial = 0
+        self._had: dict[int, int] = {}  # by client: version that its last update that a step used started from
         self._waiting: list[tuple[Dispatched, Arrival]] = []  # arrived, not yet in a step
         self._flying: dict[int, Dispatched] = {}  # by serial
 
@@ -176,7 +179,8 @@ class ServerTimeline:
         soonest, reports = self._fate(client, number)
         ask = self._measured is not None and reports
         arrives = math.inf if ask else soonest
-        dispatched = Dispatched(self._serial, client, number, self.round, self.version, now, arrives, reports)
+        had = self._had.get(client, 0)
+        dispatched = Dispatched(self._serial, client, number, self.round, self.version, now, arrives, reports, had)
         self._serial += 1
         self._numbers[client] += 1
         self._picker.roster.move(client, idle=False)
@@ -195,7 +199,7 @@ class ServerTimeline:
         if self._fates is not None:
             return float(self._fates.arrives[self._serial]), bool(self._fates.reports[self._serial])
         reports = self._drop == 0 or bool(self._drops(client, number).random() >= self._drop)
-        cost = self._cost(client) if self._cost else None
+        cost = self._cost(client, self._had.get(client, 0), self.version) if self._cost else None
         if cost and reports and self._measured is not None:
             cost = cost._replace(flops=0.0, samples=0.0)  # an update cannot arrive sooner than without training
         return self._clock.now + duration_of(self._delay, self._delays, client, number, cost), reports
@@ -268,11 +272,15 @@ class ServerTimeline:
         self._waiting = [pair for pair in self._waiting if pair not in gone]
         self.version += 1
         self._used += len(taken)
+        self._had.update((dispatched.client, dispatched.version) for dispatched, _ in taken)
         for dispatched, _ in taken:
             if self._can_matter(dispatched):
                 self._release(dispatched)
         members, arrivals = tuple(d for d, _ in taken), tuple(a for _, a in taken)
-        return Stepped(self.version, self.round, self._clock.now, members, arrivals, self.in_flight)
+        stepped = Stepped(self.version, self.round, self._clock.now, members, arrivals, self.in_flight)
+        if self._on_step is not None:
+            self._on_step(stepped)
+        return stepped
 
     def _ended(
         self, dispatched: Dispatched, status: Literal["discarded", "dropped", "unfinished"], staleness: float

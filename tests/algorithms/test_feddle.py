@@ -55,7 +55,7 @@ def step(
     none = task.received.buffers
     updates = {"delta": torch.as_tensor(deltas), "buffers": none if buffers is None else buffers}
     task.received = task.received.replace(w=state["w"])
-    return After(state, feddle.step(state, arrivals, updates, task), task.logged)
+    return After(state, feddle.step(state, arrivals, updates, task), {**task.logged.columns, **task.logged.own})
 
 
 def before(feddle: Feddle, task: ServerTask) -> Record:

@@ -140,6 +140,20 @@ def test_bytes_are_those_of_the_ranks(name: str, down: list[int], simulate: Simu
     assert updates.up_bytes.tolist() == [4 * (SIZE + HEAD), 4 * (3 * SIZE + HEAD)] * 2
 
 
+@pytest.mark.parametrize("name", ["flora", "flexlora"])
+def test_computed_delays_count_the_same_bytes(name: str, simulate: Simulate) -> None:
+    """Virtual time follows what travels, in a dry run and in one that goes on from a checkpoint, too."""
+    speeds = {"flops_per_s": 1e6, "up_bytes_per_s": 1000.0, "down_bytes_per_s": 2000.0}
+    delay = {"name": "compute", **{key: {"name": "constant", "value": value} for key, value in speeds.items()}}
+    raw = scenario(name, world={**WEAK["world"], "delay": delay})
+    updates = simulate(raw).pandas("updates")
+    seconds = updates.arrived_at - updates.dispatched_at - updates.up_bytes / 1000 - updates.down_bytes / 2000
+    per_sample = seconds / updates.samples_seen
+    np.testing.assert_allclose(per_sample, per_sample[0], rtol=1e-6)
+    dry = simulate(raw, "--dry").pandas("updates")
+    assert dry.arrived_at.tolist() == updates.arrived_at.tolist()
+
+
 @pytest.mark.parametrize(
     ("changes", "text"),
     [

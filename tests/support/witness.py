@@ -40,9 +40,10 @@ class WitnessPool(InlinePool):
 
     @property
     def client_states(self) -> dict[int, Arrays]:
-        """The clients' last states, by client, of a run with `run.save_clients`."""
+        """What the algorithm keeps of each client at the end of a run with `run.save_clients`."""
         saved = [request.own for request, _ in self.seen if isinstance(request, SaveClientsRequest)]
-        return {client: state.content for own in saved for client, state in zip(own.clients, own.states, strict=True)}
+        pairs = (pair for own in saved for pair in zip(own.clients, own.states, strict=True))
+        return {client: state.content.algorithm for client, state in pairs}
 
 
 class LatePool(InlinePool):

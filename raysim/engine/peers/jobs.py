@@ -11,7 +11,7 @@ from raysim.engine.committed import Committed, Kept
 from raysim.engine.peers.pending import PendingPeersEvaluation, PendingRound, TrainedAt
 from raysim.parts.rng import generator
 from raysim.scenario import Scenario
-from raysim.terms import Moment, Wire
+from raysim.terms import ClientState, Moment, Wire
 from raysim.workers.peer_requests import (
     CompareRequest,
     ConsensusRequest,
@@ -24,7 +24,7 @@ from raysim.workers.peer_requests import (
     Place,
     Turn,
 )
-from raysim.workers.replies import MixedPeer, PeerCost
+from raysim.workers.replies import MixedPeer, WorkCost
 from raysim.workers.shared_requests import CLIENT, LOADER, CostRequest, DescribeRequest, LoadRequest
 from raysim.workers.workshop import BecomePeers
 from raysim.world.peers_timeline import Exchanged, Mixed, Next
@@ -54,9 +54,9 @@ class PeersJobs:
         self._trained: dict[int, TrainedAt] = {}  # by peer: its training for its next mix
         self.now = Moment()  # the end of the last round that was handed out
 
-    def cost(self) -> PeerCost:
+    def cost(self) -> WorkCost:
         """Measures what a peer's training, mixing and messages cost."""
-        job = self.pool.submit(CLIENT, CostRequest[PeerCost](), label="measure the cost of a peer")
+        job = self.pool.submit(CLIENT, CostRequest(), label="measure the cost of a peer")
         return finished(self.pool, job).result
 
     # --- rounds -------------------------------------------------------------------------------------------------------
@@ -142,13 +142,15 @@ class PeersJobs:
             kind, *numbers = key.split("/")
             if kind == "draft":
                 trained = self._trained[int(numbers[0])] = TrainedAt.noted(checkpoint.files[key][1])
-                committed[key] = Kept(self.pool.put(((record, {}),)), (0, 0), trained.note)
+                committed[key] = Kept(
+                    self.pool.put((Own(ClientState.of_flat(record), ClientState()),)), (0, 0), trained.note
+                )
                 self._drafts[int(numbers[0])] = _place_of(committed[key])
             elif kind == "message":
                 committed[key] = Kept(self.pool.put((record,)), (0,))
                 self._messages[int(numbers[0]), int(numbers[1])] = _place_of(committed[key])
             else:  # states, also those of the best model
-                committed[key] = Kept(self.pool.put((({}, record),)), (0, 1))
+                committed[key] = Kept(self.pool.put((Own(ClientState(), ClientState.of_flat(record)),)), (0, 1))
         found = Committed(committed)
         self.go_back(found, self.now)
         return found

@@ -10,7 +10,7 @@ from actors import Job
 from raysim.engine.simulation import Pending
 from raysim.parts.errors import BadValue
 from raysim.workers.peer_requests import Differences, Mixture
-from raysim.workers.replies import Apart, Evaluated, MixedPeer, Numbers, TrainedPeer
+from raysim.workers.replies import Apart, Evaluated, MixedPeer, TrainedPeer, UpdateNumbers
 
 
 class TrainedAt(NamedTuple):
@@ -33,12 +33,13 @@ class TrainedAt(NamedTuple):
     def note(self) -> dict[str, Any]:
         """Returns the result as plain data, once the job is done."""
         trained, worker = self.found
-        return {**trained._asdict(), "worker": worker}
+        return {**trained._asdict(), "numbers": trained.numbers._asdict(), "worker": worker}
 
     @classmethod
     def noted(cls, note: dict[str, Any]) -> TrainedAt:
         """Returns the place of a result that `note` returned before."""
-        return cls(None, recalled=(TrainedPeer(**{name: note[name] for name in TrainedPeer._fields}), note["worker"]))
+        trained = TrainedPeer(UpdateNumbers(**note["numbers"]), note["diverged"], note["passes"])
+        return cls(None, recalled=(trained, note["worker"]))
 
 
 @dataclass(frozen=True)
@@ -88,8 +89,8 @@ class PendingRound(Pending):
         Its numbers are those of the training and of the mix.
         """
         pairs = ((at, mixed) for job, earlier in self.chunks for at, mixed in zip(earlier, job.result, strict=True))
-        found = ((*at.found, mixed.numbers) for at, mixed in pairs)
-        return [(_with(trained, numbers), worker) for trained, worker, numbers in found]
+        found = ((*at.found, mixed) for at, mixed in pairs)
+        return [(_with(trained, mixed), worker) for trained, worker, mixed in found]
 
     @property
     def passes(self) -> float:
@@ -103,9 +104,12 @@ class PendingRound(Pending):
         return sum(mixed.mixing_s for job in self.mixes for mixed in job.result)
 
 
-def _with(trained: TrainedPeer, mixed: Numbers) -> TrainedPeer:
+def _with(trained: TrainedPeer, mixed: MixedPeer) -> TrainedPeer:
     """Adds what a mix logged. Raises ValueError if training has logged a number of that name, too."""
-    if both := sorted(trained.numbers.keys() & mixed.keys()):
+    numbers = trained.numbers
+    twice = [name for name in mixed.columns if getattr(numbers, name) is not None]
+    if both := sorted([*twice, *(numbers.own.keys() & mixed.own.keys())]):
         text = "must be given other names in `mix` than in `local`, for they share a row"
         raise BadValue(f"task.log: {text}, got {', '.join(both)} in both; rename them")
-    return trained._replace(numbers={**trained.numbers, **mixed})
+    logged: dict[str, Any] = {**mixed.columns, "own": {**numbers.own, **mixed.own}}
+    return trained._replace(numbers=numbers._replace(**logged))

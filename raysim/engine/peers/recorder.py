@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from raysim.engine import rows
 from raysim.engine.recorder import Recorder
-from raysim.engine.visitor import Visitor
 from raysim.scenario.run_settings import RunSettings
-from raysim.workers.replies import Evaluated, Numbers, TrainedPeer
+from raysim.terms import Traffic
+from raysim.workers.replies import Evaluated, StepNumbers, TrainedPeer
 from raysim.world.peers_timeline import Exchanged
 from results import Writer
 
 
-class PeersRecorder(Recorder, Visitor):
+class PeersRecorder(Recorder):
     """Records mixes, messages and evaluations."""
 
     def __init__(self, writer: Writer, run: RunSettings, *, synchronous: bool) -> None:
@@ -25,7 +25,7 @@ class PeersRecorder(Recorder, Visitor):
         self,
         exchanged: Exchanged,
         trained: Sequence[tuple[TrainedPeer, str]] = (),
-        measured: Numbers | None = None,
+        measured: StepNumbers | None = None,
     ) -> None:
         """Writes a round: its mixes and messages.
 
@@ -35,13 +35,14 @@ class PeersRecorder(Recorder, Visitor):
         mixed, samples = exchanged.mixed, [self._samples[mix.peer] for mix in exchanged.mixed]
         sent = [len(mix.sent) for mix in mixed]
         arrived = [sum(message.arrives is not None for message in mix.sent) for mix in mixed]
-        columns, own = rows.of_mixes(exchanged, samples), list[Numbers]()
-        sizes = [training.message_bytes for training, _ in trained]
+        numbers = [training.numbers for training, _ in trained]
+        sizes = [one.up_bytes or 0 for one in numbers]
         up, down = ([size * count for size, count in zip(sizes, counts, strict=False)] for counts in (sent, arrived))
+        columns = rows.of_mixes(exchanged, samples)
         if trained:
-            numbers, workers = [training.numbers for training, _ in trained], [worker for _, worker in trained]
-            columns, own = rows.filled_columns(columns, numbers, worker=workers, up_bytes=up)
-        self.writer.add_columns("updates", columns, own)
+            workers = [worker for _, worker in trained]
+            columns |= {**rows.measured_columns(numbers), "worker": workers, "up_bytes": up}
+        self.writer.add_columns("updates", columns, [one.own for one in numbers])
         self.writer.add_columns("exchanges", rows.of_messages(exchanged, sizes))
         self.totals.update(sent=sum(sent), lost=sum(sent) - sum(arrived))
         step = rows.of_step(
@@ -52,7 +53,7 @@ class PeersRecorder(Recorder, Visitor):
             in_flight=0 if self._synchronous else len(self._samples),
             samples=sum(samples),
         )
-        self.step(step, {} if measured is None else {"up_bytes": sum(up), "down_bytes": sum(down), **measured})
+        self.step(step, measured, Traffic(sum(up), sum(down)))
         self.totals.update(dispatched=len(mixed), used=len(mixed), steps=1, rounds=1)
         self.ended_by = exchanged.ends
 

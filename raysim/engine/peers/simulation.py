@@ -16,7 +16,7 @@ from raysim.engine.progress import Mark, Stopwatch
 from raysim.engine.simulation import Final
 from raysim.scenario import Scenario
 from raysim.terms import Moment
-from raysim.workers.replies import Numbers
+from raysim.workers.replies import StepNumbers
 from raysim.world.peers_timeline import Exchanged
 
 
@@ -69,11 +69,11 @@ class PeersSimulation:
     def record(self, happening: Exchanged, pending: PendingRound | None) -> Mark:
         assert pending is not None  # every round has jobs
         self._last = happening
-        measured: Numbers = {
-            "client_flops": rows.times(pending.passes, self.described.forward_flops),
-            "seconds": pending.mixing_s,
-            "elapsed_s": self.stopwatch.seconds,
-        }
+        measured = StepNumbers(
+            client_flops=rows.times(pending.passes, self.described.forward_flops),
+            seconds=pending.mixing_s,
+            elapsed_s=self.stopwatch.seconds,
+        )
         self._recorder.exchanged(happening, pending.trained, measured)
         self._recorder.jobs(happening, pending.mixes, self.stopwatch.began)
         metrics = self._record_evaluation(happening, pending.evaluation) if pending.evaluation else None

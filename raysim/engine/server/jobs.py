@@ -1,6 +1,6 @@
 """Submits the jobs of a run with a server: training, server steps and evaluation."""
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -10,11 +10,10 @@ from raysim.engine.committed import Committed, Kept
 from raysim.engine.server.pending import PendingEvaluation, PendingStep
 from raysim.engine.server.training import Training
 from raysim.engine.server.weights import weigh
-from raysim.engine.visitor import Visitor
 from raysim.parts.rng import generator
 from raysim.scenario import Scenario
-from raysim.terms import Moment, Wire
-from raysim.workers.replies import Described, Evaluated, MetricSums, UpdateCost
+from raysim.terms import ClientState, Moment, Wire
+from raysim.workers.replies import Described, Evaluated, MetricSums, WorkCost
 from raysim.workers.requests import (
     EvaluateClientsRequest,
     EvaluateRequest,
@@ -28,7 +27,7 @@ from raysim.workers.requests import (
 )
 from raysim.workers.shared_requests import CLIENT, LOADER, SERVER, CostRequest, DescribeRequest, LoadRequest
 from raysim.workers.workshop import BecomeClient, BecomeServer
-from raysim.world.server_happening import Closed, Ended, Started, Stepped
+from raysim.world.server_happening import Closed, Ended, Happening, Started, Stepped
 
 Result = TypeVar("Result")
 Left = TypeVar("Left")
@@ -37,7 +36,7 @@ EVALUATION_SHARD = 2500  # samples in an evaluation job; fixed, because it decid
 EVALUATION_CLIENTS = 25  # clients in a job that evaluates or saves clients' own models
 
 
-class ServerJobs(Visitor):
+class ServerJobs:
     """Submits jobs, and remembers which values hold the models and states. It never sees their tensors."""
 
     def __init__(self, scenario: Scenario, pool: Pool) -> None:
@@ -57,26 +56,31 @@ class ServerJobs(Visitor):
         self._evaluated_clients = _evaluated_clients(scenario, self.described)
         self._last: tuple[int, PendingEvaluation] | None = None  # the last evaluation, and its version
         self.made = Moment()  # when the newest version was made
-        self._cost: UpdateCost | None = None
+        self._cost: WorkCost | None = None
 
-    def cost(self) -> UpdateCost:
+    def cost(self) -> WorkCost:
         """Measures what a client's update costs, when it is called first."""
         if self._cost is None:
-            job = self.pool.submit(SERVER, CostRequest[UpdateCost](), label="measure the cost of an update")
+            job = self.pool.submit(SERVER, CostRequest(), label="measure the cost of an update")
             self._cost = finished(self.pool, job).result
         return self._cost
 
     # --- what happens -------------------------------------------------------------------------------------------------
 
-    def started(self, started: Started) -> None:
-        """Trains a client whose arrival depends on the work done."""
-        self.training.begin(started.dispatched)
+    def submit(self, happening: Happening) -> PendingStep | PendingEvaluation | None:
+        """Submits the jobs of a happening, and returns them; None if it waits for none."""
+        match happening:
+            case Stepped():
+                return self._step(happening)
+            case Closed():
+                return self._close(happening)
+            case Started():  # its arrival depends on the work done
+                self.training.begin(happening.dispatched)
+            case Ended():
+                self.training.drop(happening.dispatched)
+        return None
 
-    def ended(self, ended: Ended) -> None:
-        """Forgets what a client may have trained that no step uses."""
-        self.training.drop(ended.dispatched)
-
-    def stepped(self, stepped: Stepped) -> PendingStep:
+    def _step(self, stepped: Stepped) -> PendingStep:
         """Trains the clients of a server step, unless they were trained at their dispatch, and then does the step."""
         weights = weigh(self.scenario, stepped, self.population)
         if self.scenario.follows_training:
@@ -98,7 +102,7 @@ class ServerJobs(Visitor):
         self.made = stepped.moment
         return PendingStep(chunks, job, weights)
 
-    def closed(self, closed: Closed) -> PendingEvaluation | None:
+    def _close(self, closed: Closed) -> PendingEvaluation | None:
         """Evaluates the newest version of the model, if it is time."""
         return self._evaluation(closed.version) if closed.evaluated else None
 
@@ -165,8 +169,10 @@ class ServerJobs(Visitor):
 
     def recall(self, checkpoint: Checkpoint) -> Committed:
         """Goes on from the records of a checkpoint, and returns them."""
-        records = checkpoint.records()
-        put = {key: self.pool.put(record.get("", record)) for key, record in records.items()}
+        put: dict[str, Value[Any]] = {}
+        for key, record in checkpoint.records().items():
+            of_client = key.startswith("client/")
+            put[key] = self.pool.put(ClientState.of_flat(record) if of_client else record.get("", record))
         committed = Committed({key: Kept(value) for key, value in put.items()})
         self.go_back(committed)
         self.training.recall(checkpoint.memory["simulation"]["training"])

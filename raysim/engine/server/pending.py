@@ -9,7 +9,7 @@ from typing import Any
 from actors import Job
 from raysim.engine import rows
 from raysim.engine.simulation import Pending
-from raysim.workers.replies import Evaluated, MetricSums, OwnMetrics, StepReply, TrainedClient
+from raysim.workers.replies import Evaluated, MetricSums, Numbers, StepReply, TrainedClient
 from raysim.workers.requests import SteppedState, TrainedChunk
 
 
@@ -42,7 +42,7 @@ class PendingEvaluation(Pending):
 
     clients: list[tuple[list[int], Job[list[dict[str, Evaluated]], tuple[()]]]]
     shards: dict[str, list[Job[MetricSums, Any]]]  # by split
-    metrics: dict[str, Job[OwnMetrics, tuple[()]]]  # by split; {} without own metrics
+    metrics: dict[str, Job[Numbers, tuple[()]]]  # by split; {} without own metrics
 
     @property
     def jobs(self) -> Sequence[Job[Any, Any]]:

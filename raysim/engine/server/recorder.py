@@ -9,7 +9,8 @@ from typing import Any
 from raysim.engine import rows
 from raysim.engine.recorder import Recorder
 from raysim.scenario.run_settings import RunSettings
-from raysim.workers.replies import Evaluated, Numbers
+from raysim.terms import Traffic
+from raysim.workers.replies import Evaluated, Numbers, Searched, StepNumbers, TrainedClient
 from raysim.world.server_happening import Closed, Ended, Stepped
 from results import Writer
 
@@ -41,34 +42,38 @@ class ServerRecorder(Recorder):
         self,
         stepped: Stepped,
         weights: list[float] | None,
-        trained: Sequence[tuple[Numbers, str]] = (),
-        measured: Numbers | None = None,
+        trained: Sequence[tuple[TrainedClient, str]] = (),
+        measured: StepNumbers | None = None,
+        compared: Sequence[Numbers] = (),
     ) -> None:
         """Writes a server step and the updates that it used.
 
-        weights: the updates' weights, if they are summed. trained: for each update, what training measured and logged,
-        and the worker that did it; () in a dry run. measured: what only a real step measures and logs.
+        weights: the updates' weights, if they are summed. trained: for each update, what training gave, and the worker
+        that did it; () in a dry run. measured: what only a real step measures and logs. compared: further columns of
+        the updates, if they are compared.
         """
         used, arrivals = len(stepped.members), stepped.arrivals
         staleness, samples = [arrival.staleness for arrival in arrivals], [arrival.samples for arrival in arrivals]
         self.totals.update({"dispatched": used, "used": used, "steps": 1})
         columns = rows.of_dispatches(stepped, stepped.members, "used", staleness, samples, weights)
         self._picked.update(columns["client"])
-        own: list[Numbers] = []
+        numbers = [one.numbers for one, _ in trained]
+        own = [one.own for one in numbers]
         if trained:
-            numbers, workers = zip(*trained, strict=True)
-            columns, own = rows.filled_columns(columns, numbers, worker=list(workers))
+            columns |= {**rows.measured_columns(numbers), "worker": [worker for _, worker in trained]}
+        if compared:
+            own = [one | more for one, more in zip(own, compared, strict=True)]
         self.writer.add_columns("updates", columns, own)
         step = rows.of_step(
             stepped, staleness, used=used, discarded=self._late, in_flight=stepped.in_flight, samples=sum(samples)
         )
-        traffic = {name: sum(size or 0 for size in columns.get(name, ())) for name in ("up_bytes", "down_bytes")}
-        self.step(step, {} if measured is None else {**traffic, **measured})
+        traffic = Traffic(sum(one.up_bytes or 0 for one in numbers), sum(one.down_bytes or 0 for one in numbers))
+        self.step(step, measured, traffic)
         self._late = 0
 
-    def searched(self, stepped: Stepped, columns: dict[str, list[float]]) -> None:
-        """Writes what a search found. columns: lists with an element for each anchor; {} if there was no search."""
-        for row, own in rows.of_search(stepped, columns):
+    def searched(self, stepped: Stepped, searched: Searched) -> None:
+        """Writes what a server's search found."""
+        for row, own in rows.of_search(stepped, searched):
             self.writer.add(row, own)
 
     def closed(self, closed: Closed) -> None:

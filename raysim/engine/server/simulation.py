@@ -2,9 +2,9 @@
 
 import math
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from raysim.engine.server.jobs import ServerJobs
 from raysim.engine.server.pending import PendingEvaluation, PendingStep
 from raysim.engine.server.recorder import ServerRecorder
 from raysim.engine.simulation import Final
-from raysim.engine.visitor import Visitor
 from raysim.scenario import Scenario
 from raysim.terms import Moment
 from raysim.world.clock import Horizon
@@ -26,7 +25,7 @@ from raysim.world.server_happening import Closed, Dispatched, Ended, Happening, 
 from raysim.world.server_timeline import ServerTimeline
 
 
-class ServerSimulation(Visitor):
+class ServerSimulation:
     """A run with a server that has started."""
 
     def __init__(
@@ -72,9 +71,7 @@ class ServerSimulation(Visitor):
         self._jobs.go_back(self.committed)
         self._timeline = self._new_timeline(horizon._replace(**shorter))
         self._happenings = iter(self._timeline)
-        written = _Training()
-        deque(written.follow(islice(self._happenings, self._written)), maxlen=0)
-        self._jobs.made = written.made
+        self._jobs.made = _followed(islice(self._happenings, self._written)).made
 
     # --- checkpoints --------------------------------------------------------------------------------------------------
 
@@ -85,8 +82,7 @@ class ServerSimulation(Visitor):
     def _recall(self, checkpoint: Checkpoint) -> None:
         """Moves the timeline on to a checkpoint, and starts the training again that was under way then."""
         self._evaluated = checkpoint.memory["simulation"]["evaluated"]
-        training = _Training()
-        deque(training.follow(skip(self._happenings, checkpoint)), maxlen=0)
+        training = _followed(skip(self._happenings, checkpoint))
         self._jobs.made, self._end, self._written = training.made, training.end, checkpoint.happenings
         self._made = training.made
         for dispatched in training.begun.values():  # in order of dispatch: a client's next state follows from its last
@@ -101,7 +97,7 @@ class ServerSimulation(Visitor):
 
     def hand_out(self, happening: Happening) -> tuple[PendingStep | PendingEvaluation | None, Change]:
         self._ahead.append(self._jobs.training.measurements)
-        pending = self._jobs.visit(happening)
+        pending = self._jobs.submit(happening)
         gone = self._jobs.forget(set(self._timeline.live), self._timeline.version)
         new = self._jobs.kept(happening) if isinstance(happening, Stepped) else {}
         return pending, Change(new, [f"message/{version}" for version in gone])
@@ -111,14 +107,15 @@ class ServerSimulation(Visitor):
     def record(self, happening: Happening, pending: PendingStep | PendingEvaluation | None) -> Mark | None:
         self._measurements = self._ahead.popleft()
         self._written += 1
-        mark: Mark | None = self.visit(happening, pending)
-        return mark
+        if isinstance(happening, Stepped) and isinstance(pending, PendingStep):
+            self._record_step(happening, pending)
+        elif isinstance(happening, Closed) and not isinstance(pending, PendingStep):
+            return self._record_end(happening, pending)
+        elif isinstance(happening, Ended):
+            self._recorder.ended(happening)
+        return None
 
-    def ended(self, ended: Ended, pending: None) -> None:
-        """Writes a dispatch whose update no step uses."""
-        self._recorder.ended(ended)
-
-    def closed(self, closed: Closed, pending: PendingEvaluation | None) -> Mark:
+    def _record_end(self, closed: Closed, pending: PendingEvaluation | None) -> Mark:
         """Writes the end of a round, or a moment within one, and the evaluation then, if there is one."""
         self._end = closed
         metrics = self._record_evaluation(closed, pending) if pending else None
@@ -127,21 +124,18 @@ class ServerSimulation(Visitor):
             self._record_divergence(closed, pending)
         return Mark(closed.over, closed.time, closed.in_flight, metrics, closed.ends is not None)
 
-    def stepped(self, stepped: Stepped, pending: PendingStep) -> None:
+    def _record_step(self, stepped: Stepped, pending: PendingStep) -> None:
         """Writes a server step, and the updates that it used."""
         reply = pending.step.result
-        compared = reply.compared or [{}] * len(stepped.members)
-        pairs = zip(pending.trained, compared, strict=True)
-        trained_by = [(trained.numbers | more, worker) for (trained, worker), more in pairs]
         passes = sum(trained.passes for trained, _ in pending.trained)
-        measured = {
-            **reply.numbers,
-            "client_flops": times(3 * passes, self.described.forward_flops),
-            "seconds": pending.step.ended.took.seconds,
-            "elapsed_s": self.stopwatch.seconds,
-        }
-        self._recorder.stepped(stepped, pending.weights, trained_by, measured)
-        self._recorder.searched(stepped, reply.coefficients)
+        measured = reply.numbers._replace(
+            client_flops=times(3 * passes, self.described.forward_flops),
+            seconds=pending.step.ended.took.seconds,
+            elapsed_s=self.stopwatch.seconds,
+        )
+        self._recorder.stepped(stepped, pending.weights, pending.trained, measured, reply.compared)
+        if reply.searched is not None:
+            self._recorder.searched(stepped, reply.searched)
         self._recorder.jobs(stepped, pending.jobs, self.stopwatch.began)
         for arrival, (trained, _) in zip(stepped.arrivals, pending.trained, strict=True):
             if trained.diverged:
@@ -208,24 +202,27 @@ class ServerSimulation(Visitor):
         self._recorder.jobs(closed, pending.jobs, self.stopwatch.began)
 
 
-class _Training(Visitor):
-    """The dispatches whose training has started and of which the timeline has not told the end, by serial."""
+class _Followed(NamedTuple):
+    """What is known after a timeline was followed up to some place."""
 
-    def __init__(self) -> None:
-        self.begun: dict[int, Dispatched] = {}
-        self.made = Moment()  # when the newest version was made
-        self.end: Closed | None = None  # the last end of a round, or evaluation
+    begun: dict[int, Dispatched]  # by serial: dispatches whose training has started, and that have not ended
+    made: Moment  # when the newest version was made
+    end: Closed | None  # the last end of a round, or evaluation
 
-    def closed(self, closed: Closed) -> None:
-        self.end = closed
 
-    def started(self, started: Started) -> None:
-        self.begun[started.dispatched.serial] = started.dispatched
-
-    def ended(self, ended: Ended) -> None:
-        self.begun.pop(ended.dispatched.serial, None)
-
-    def stepped(self, stepped: Stepped) -> None:
-        self.made = stepped.moment
-        for dispatched in stepped.members:
-            self.begun.pop(dispatched.serial, None)
+def _followed(happenings: Iterable[Happening]) -> _Followed:
+    begun: dict[int, Dispatched] = {}
+    made, end = Moment(), None
+    for happening in happenings:
+        match happening:
+            case Started():
+                begun[happening.dispatched.serial] = happening.dispatched
+            case Ended():
+                begun.pop(happening.dispatched.serial, None)
+            case Stepped():
+                made = happening.moment
+                for dispatched in happening.members:
+                    begun.pop(dispatched.serial, None)
+            case Closed():
+                end = happening
+    return _Followed(begun, made, end)

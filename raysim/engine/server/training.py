@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 from actors import Job, Pool, Value, finished
 from raysim.engine.committed import Kept
+from raysim.engine.server.uses import Uses
 from raysim.parts.errors import BadInput
 from raysim.scenario import Scenario
 from raysim.terms import Wire
-from raysim.workers.replies import TrainedClient, UpdateCost
+from raysim.workers.replies import ClientWire, TrainedClient
 from raysim.workers.requests import ChunkMember, TrainedChunk, TrainRequest, shares
 from raysim.workers.shared_requests import CLIENT
-from raysim.world import Cost
 from raysim.world.server_happening import Dispatched, Stepped
 
 TrainJob = Job[list[TrainedClient], TrainedChunk]
@@ -29,22 +29,27 @@ class Training:
     """Submits training jobs, and remembers which value holds which client's state. It never sees tensors."""
 
     def __init__(
-        self, scenario: Scenario, pool: Pool, messages: dict[int, Value[Wire]], fresh: Value[Wire] | None
+        self, scenario: Scenario, pool: Pool, messages: dict[int, Value[Wire]], fresh: Value[ClientWire] | None
     ) -> None:
         """messages: what clients are sent, by version; the caller updates it. fresh: a client's first state; None if
         clients keep no state."""
-        self._states: dict[int, Value[Wire]] = {}  # by client: its state after the last update of it that a step used
+        self._states: dict[
+            int, Value[ClientWire]
+        ] = {}  # by client: its state after the last update of it that a step used
         self._scenario, self._pool = scenario, pool
+        self.uses = Uses(scenario)  # that of the timeline that is followed
         self._messages, self._fresh = messages, fresh
         self._begun: dict[int, TrainJob] = {}  # by dispatch: training that began before the arrival was known
         self._known: dict[int, WorkDone] = {}  # by dispatch: what the timeline has asked for
-        self._next: dict[int, Value[Wire]] = {}  # by client: its newest state, even if no step has used that update yet
+        self._next: dict[
+            int, Value[ClientWire]
+        ] = {}  # by client: its newest state, even if no step has used that update yet
 
-    def states_of(self, clients: list[int]) -> tuple[Value[Wire], ...]:
+    def states_of(self, clients: list[int]) -> tuple[Value[ClientWire], ...]:
         """Returns clients' states, each after the last update that a step used; () if clients keep no state."""
         return tuple(state for state in map(self._state, clients) if state)
 
-    def _state(self, client: int) -> Value[Wire] | None:
+    def _state(self, client: int) -> Value[ClientWire] | None:
         return self._states.get(client, self._fresh)
 
     # --- checkpoints --------------------------------------------------------------------------------------------------
@@ -61,7 +66,7 @@ class Training:
         """
         return {"measured": [[serial, *of_it] for serial, of_it in islice(self._known.items(), measurements)]}
 
-    def go_back(self, states: dict[int, Value[Wire]]) -> None:
+    def go_back(self, states: dict[int, Value[ClientWire]]) -> None:
         """Forgets training that has begun. states: clients' states by client, which the next updates start from."""
         self._begun.clear()
         self._states, self._next = states, dict(states)
@@ -90,10 +95,9 @@ class Training:
         if state:
             (self._next[client],) = job.left.states
 
-    def measured(self, dispatched: Dispatched, cost: UpdateCost) -> Cost:
-        """Waits until a client that was begun has trained. Returns what it cost. cost: FLOPs and bytes of an update."""
-        seen = self._measure(dispatched).samples_seen
-        return Cost(cost.flops_per_sample * seen, cost.down_bytes, cost.up_bytes, seen)
+    def measured(self, dispatched: Dispatched) -> float:
+        """Waits until a client that was begun has trained. Returns the samples that it saw."""
+        return self._measure(dispatched).samples_seen
 
     def loss(self, dispatched: Dispatched) -> float:
         """Waits until a client that was begun has trained. Returns its loss before that, infinite if not finite.
@@ -111,7 +115,7 @@ class Training:
         serial = dispatched.serial
         if serial not in self._known:
             (trained,) = finished(self._pool, self._begun[serial]).result
-            self._known[serial] = WorkDone(trained.passes, trained.numbers.get("loss_before"))
+            self._known[serial] = WorkDone(trained.passes, trained.numbers.loss_before)
         return self._known[serial]
 
     def drop(self, dispatched: Dispatched) -> None:
@@ -148,9 +152,21 @@ class Training:
             jobs.append(job)
         return jobs
 
-    def _member(self, dispatched: Dispatched, state: Value[Wire] | None, *, weight: float, share: float) -> ChunkMember:
-        client, version, message = dispatched.client, dispatched.version, self._messages[dispatched.version]
-        return ChunkMember(client, dispatched.number, version, dispatched.moment, message, state, weight, share)
+    def _member(
+        self, dispatched: Dispatched, state: Value[ClientWire] | None, *, weight: float, share: float
+    ) -> ChunkMember:
+        version = dispatched.version
+        return ChunkMember(
+            dispatched.client,
+            dispatched.number,
+            version,
+            dispatched.moment,
+            self._messages[version],
+            state,
+            weight,
+            share,
+            self.uses.between(dispatched.had, version),
+        )
 
     def _submit(self, request: TrainRequest, priority: tuple[int, ...]) -> TrainJob:
         return self._pool.submit(CLIENT, request, priority=priority, label=f"train for version {priority[0]}")
