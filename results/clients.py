@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import pandas as pd
 import pyarrow.compute as pc
 
+from results.readings import last, values
 from results.run_set import RunSet
 
 _MEMBER = ["run", "client"]
@@ -25,15 +26,7 @@ def clients(runs: RunSet, metric: str, keys: Iterable[str] | None = None) -> pd.
     table = table.join(used.agg(used=("staleness", "size"), staleness=("staleness", "mean")))
     counts = ["samples", "labels", "picked", "used"]
     table[counts] = table[counts].fillna(0).astype("int64")
-    table = table.join(_last(runs, metric))
+    own = values(runs, [metric], ["client", "unseen", "peer"], ["test"]).to_pandas()
+    ends = last(own, "run", "member").rename(columns={"member": "client"}).set_index(_MEMBER)
+    table = table.join(ends["value"].rename(metric))
     return table.reset_index().merge(named, on="run", how="left")[["run", *extra, "client", *table.columns]]
-
-
-def _last(runs: RunSet, metric: str) -> pd.Series[float]:
-    """Returns the last value of a metric of each client's or peer's own model on test samples."""
-    own = pc.field("subject").isin(["client", "unseen", "peer"]) & (pc.field("split") == "test")
-    columns = ["run", "round", "member", "value"]
-    rows = runs.pandas("evaluations", columns, own & (pc.field("metric") == metric), keys=[])
-    last = rows.sort_values("round", kind="stable").drop_duplicates(["run", "member"], keep="last")
-    values: pd.Series[float] = last.rename(columns={"member": "client"}).set_index(_MEMBER)["value"].rename(metric)
-    return values

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-import numpy as np
 import pyarrow.compute as pc
 
 from results.keys import Value, spell_out, varying
@@ -178,9 +177,11 @@ class Groups:
 
     def frame(self, table: str, columns: Sequence[str], filter: pc.Expression | None = None) -> pd.DataFrame:
         """Returns a table's rows of all runs to draw, with these columns, `run`, and `group`, the group's place."""
-        frame = self.drawn.pandas(table, ["run", *columns], filter, keys=[])
-        places = np.array([self._places[run] for run in frame["run"].cat.categories], np.int64)
-        return frame.assign(group=places[frame["run"].cat.codes])
+        return self.placed(self.drawn.pandas(table, ["run", *columns], filter, keys=[]))
+
+    def placed(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Returns rows of runs to draw with `group`, the place of the run's group."""
+        return frame.assign(group=frame["run"].map(self._places).astype("int64"))
 
     @cached_property
     def _places(self) -> dict[str, int]:

@@ -8,16 +8,14 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from results.cost import COSTS
 from results.metrics import directions
+from results.readings import COSTS, OVER
 from results.texts import in_full, quoted
 
 # Metrics that are totals of a whole run, and not evaluations of a model. staleness: mean over the updates used.
 # seconds: real time.
 TOTALS = ("virtual_time", "up_bytes", "down_bytes", "local_steps", "staleness", "seconds")
 _SUBJECTS = ("global", "client", "unseen", "peer")
-QUANTILES = {"p10": 0.1, "p50": 0.5, "p90": 0.9}
-_OVER = ("mean", "micro", "min", "max", "gap", *QUANTILES)
 _BEST = ("best", "at_best_validation")
 _OF_LAST = re.compile(r"(max|min|mean)_of_last_([1-9]\d*)")
 _AGGREGATES: dict[str, Callable[[list[float]], float]] = {"max": np.max, "min": np.min, "mean": np.mean}
@@ -62,7 +60,7 @@ class Measure:
 
     def __post_init__(self) -> None:
         require_of("subject", self.subject, _SUBJECTS)
-        require_of("over", self.over, _OVER)
+        require_of("over", self.over, OVER)
         for name, cost in [("cost", cost) for cost in self.costs] + ([("at", self.at[0])] if self.at else []):
             require_of(name, cost, COSTS)
         if wrong := next(self._faults(), None):

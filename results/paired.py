@@ -7,18 +7,18 @@ interval is narrower than one from two groups of seeds that have nothing in comm
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from results.compare import counted_runs, counting, note_picked, note_short
+from results.counted import counted_runs, counting, note_picked, note_short
 from results.differences import difference
 from results.groups import Values, beyond, key_axes
 from results.measure import Measure, NotComparable
 from results.ranking import holm
 from results.reader import Run
 from results.run_set import RunSet
-from results.score import Above, Numbers, score
+from results.score import Censored, score
 from results.texts import written
 
 if TYPE_CHECKING:
@@ -55,13 +55,12 @@ def paired(
     ordered = runs.only(run for group in groups.values() for run in group)
     numbers = score(ordered, measure)
     notes += [*note_picked(ordered, measure), *note_short(ordered, measure)]
-    place = {run: number for number, run in enumerate(ordered.runs)}
     rows = []
     for values, other in _cases(keys, list(groups), chosen, notes):
         pairs = _pairs(groups[values], groups[other], notes)
         of_case = dict(zip(keys, values, strict=True)) | {"baseline": _spelled(keys, other)}
         for metric, of_runs in numbers.items():
-            found = _found(metric, pairs, of_runs, place, notes)
+            found = _found(metric, pairs, of_runs, notes)
             rows.append({**of_case, "metric": metric, **difference(*found)._asdict()})
     import pandas as pd
 
@@ -163,22 +162,20 @@ def _seed(run: Run) -> str:
 
 
 def _found(
-    metric: str, pairs: list[tuple[Run, Run]], numbers: Numbers, place: dict[Run, int], notes: list[str]
+    metric: str, pairs: Sequence[tuple[Run, Run]], numbers: Mapping[str, float], notes: list[str]
 ) -> tuple[list[float], list[float]]:
     """Returns the numbers of both sides. A pair in which one run has no number is left out, with a note."""
-    case, baseline = [], []
-    for mine, theirs in pairs:
-        a, b = numbers[place[mine]], numbers[place[theirs]]
-        short = [run for run, number in ((mine, a), (theirs, b)) if isinstance(number, Above)]
-        if a is None or b is None:
-            lacking = mine if a is None else theirs
-            notes.append(f"{lacking.folder}: left out of a pair, because it has no {metric}")
-        elif short:
-            bound = a if short[0] is mine else b
-            notes.append(f"{short[0].folder}: left out of a pair, because its {metric} is above {bound:g}: not reached")
+    found = []
+    for pair in pairs:
+        lacking = [run for run in pair if run.id not in numbers]
+        censored = [run for run in pair if isinstance(numbers.get(run.id), Censored)]
+        if lacking:
+            notes.append(f"{lacking[0].folder}: left out of a pair, because it has no {metric}")
+        elif censored:
+            bound = f"its {metric} is above {numbers[censored[0].id]:g}: not reached"
+            notes.append(f"{censored[0].folder}: left out of a pair, because {bound}")
         else:
-            case.append(a)
-            baseline.append(b)
-    if len(case) < 2:
-        notes.append(f"{metric}: needs two pairs for intervals, got {len(case)}; run more seeds of both")
-    return case, baseline
+            found.append([numbers[run.id] for run in pair])
+    if len(found) < 2:
+        notes.append(f"{metric}: needs two pairs for intervals, got {len(found)}; run more seeds of both")
+    return [case for case, _ in found], [baseline for _, baseline in found]

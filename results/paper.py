@@ -1,18 +1,13 @@
 """Published numbers, to stand beside those of runs."""
 
 import os
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, NonNegativeFloat, ValidationError
 
-from results.compare import Comparison
-from results.keys import UnknownKey, flatten, spell_out
 from results.location import location
 from results.measure import NotComparable
 from results.store import why
-from results.texts import short_names, written
 from results.yaml import parse
 
 _MUST = {"extra_forbidden": "is unknown", "missing": "must be given", "model_type": "must be a block of keys"}
@@ -62,44 +57,3 @@ def _problem(details: Any) -> str:
     where = ".".join(map(str, details["loc"])) or "the file"
     must = _MUST.get(details["type"]) or details["msg"].replace("Input should", "must")
     return f"{where}: {must}, got {details['input']!r}"
-
-
-def beside(comparison: Comparison, paper: Paper) -> Comparison:
-    """Adds published numbers to a comparison, each to the group of runs whose keys have the values of its row.
-
-    Raises NotComparable for a metric or a key that runs are not compared by, for a row that fits several groups, and
-    for a second row of one group.
-    """
-    if paper.metric not in comparison.measure.metrics:
-        names = ", ".join(comparison.measure.metrics)
-        raise NotComparable(f"{paper.title}: metric: must be one that is compared, {names}, got {paper.metric!r}")
-    frame = comparison.frame.assign(paper=np.nan, paper_std=np.nan, difference=np.nan)
-    keys = (*comparison.by, *comparison.columns)
-    scale = 100 if paper.unit == "percent" else 1
-    not_run = []
-    for number, row in enumerate(paper.rows):
-        where = f"{paper.title}: rows.{number}"
-        wanted = {_spell_out(key, keys, where): value for key, value in flatten(row.model_extra or {}).items()}
-        chosen = frame["metric"] == paper.metric
-        for key, value in wanted.items():
-            chosen &= frame[key].map(written) == written(value)
-        if chosen.sum() > 1:
-            others = ", ".join(key for key in keys if key not in wanted)
-            raise NotComparable(f"{where}: must fit one group of runs, got {chosen.sum()} groups; give it {others} too")
-        if frame.loc[chosen, "paper"].notna().any():
-            raise NotComparable(f"{where}: must be the only row of its group, got a second")
-        value, std = row.value / scale, np.nan if row.std is None else row.std / scale
-        frame.loc[chosen, ["paper", "paper_std"]] = value, std
-        frame.loc[chosen, "difference"] = frame.loc[chosen, "mean"] - value
-        if not chosen.any():
-            which = ", ".join(f"{name}={written(wanted[key])}" for key, name in short_names(wanted).items())
-            not_run.append(f"{which}: {row.value:g}{' %' if scale == 100 else ''}")
-    return replace(comparison, frame=frame, paper=paper, not_run=tuple(not_run))
-
-
-def _spell_out(key: str, keys: tuple[str, ...], where: str) -> str:
-    try:
-        return spell_out(key, keys)
-    except UnknownKey:
-        must = f"must have keys that make rows or columns ({', '.join(keys)}), got {key!r}"
-        raise NotComparable(f"{where}: {must}; see --by, --columns") from None

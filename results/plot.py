@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from results import compare
+from results.counted import counted_runs, counting
 from results.disk import replacing
 from results.groups import Groups, Look, RunGroup, grouped, key_axes, members, telling
 from results.keys import spell_out
@@ -145,11 +145,11 @@ def inches(text: str, key: str) -> float:
 def _counted(runs: RunSet, how: Curves) -> tuple[RunSet, list[str]]:
     """Returns the runs to draw, one for each line, panel and seed, and a note on each other one, as comparisons do."""
     unfinished = how.get("unfinished", False) or not any(run.over for run in runs.runs)
-    counted, notes = compare.counted_runs(runs, unfinished)
+    counted, notes = counted_runs(runs, unfinished)
     rows, _ = key_axes(counted, how.get("by"), ())
     facet = how.get("facet")
     heads = [] if facet is None else key_axes(counted, [facet], ())[0]
-    groups = compare.counting(counted, list(dict.fromkeys([*rows, *heads])), notes)
+    groups = counting(counted, list(dict.fromkeys([*rows, *heads])), notes)
     kept = {run for group in groups.values() for run in group}
     return counted.only(run for run in counted.runs if run in kept), notes
 

@@ -14,7 +14,7 @@ from results.differences import LEVEL, difference, half_width
 from results.keys import Value
 from results.measure import Measure
 from results.reader import Run
-from results.score import Above
+from results.score import Censored, Numbers
 
 Of: TypeAlias = Mapping[Hashable, float]  # a case's numbers, by seed
 Marks: TypeAlias = dict[tuple[tuple[Value, ...], str], tuple[bool, float]]
@@ -106,7 +106,7 @@ def _compared(case: Of, best: Of) -> _Test:
 
 def marks(
     groups: Mapping[tuple[Value, ...], Sequence[Run]],
-    numbers: Mapping[str, Mapping[Run, float | None]],
+    numbers: Numbers,
     rows: int,
     measure: Measure,
 ) -> Marks:
@@ -122,7 +122,7 @@ def marks(
             continue
         columns: dict[tuple[Value, ...], list[tuple[Value, ...]]] = {}
         for values, group in groups.items():
-            if _whole([of_runs[run] for run in group]):
+            if _whole([of_runs.get(run.id, math.nan) for run in group]):
                 columns.setdefault(values[rows:], []).append(values)
         for of_column in columns.values():
             if len(of_column) < 2:
@@ -133,9 +133,9 @@ def marks(
     return found
 
 
-def _whole(numbers: Sequence[float | None]) -> bool:
-    return all(n is not None and not isinstance(n, Above) and not math.isnan(n) for n in numbers)
+def _whole(numbers: Sequence[float]) -> bool:
+    return not any(isinstance(number, Censored) or math.isnan(number) for number in numbers)
 
 
-def _by_seed(group: Sequence[Run], numbers: Mapping[Run, float | None]) -> dict[Hashable, float]:
-    return {run.keys.get("seed"): number for run in group if (number := numbers[run]) is not None}
+def _by_seed(group: Sequence[Run], numbers: Mapping[str, float]) -> dict[Hashable, float]:
+    return {run.keys.get("seed"): numbers[run.id] for run in group if run.id in numbers}

@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from results.ending import Ending, Status, at, ending
-from results.metrics import directions, own_metrics
+from results.metrics import directions
 from results.reader import Run
+from results.readings import MOMENT, WHAT, over_members
 from results.schemas import TABLES
 
 STATUSES = ("used", "discarded", "dropped", "unfinished")
-_KEY = ("subject", "split", "metric")
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def summary(run: Run) -> Summary:
     for name in TABLES:
         run.require_rows(name)
     steps = run.table("steps", ["round", "virtual_time", "up_bytes", "down_bytes", "elapsed_s"])
-    evaluations = run.table("evaluations", [*_KEY, "step", "round", "virtual_time", "value"])
+    evaluations = run.table("evaluations", [*WHAT, *MOMENT, "value"])
     updates = run.table("updates", ["status", "staleness", "solver_iterations", "unconverged"])
     statuses = pc.value_counts(updates["status"].cast(pa.string())).to_pylist()
     counts = {status["values"]: status["counts"] for status in statuses}
@@ -176,17 +176,11 @@ def _clients(run: Run) -> int | None:
 
 def _scores(evaluations: pa.Table, info: Mapping[str, Any]) -> Iterator[Score]:
     larger = directions(info)
-    of_each = {f"{metric}{end}" for metric in (*larger, *own_metrics(info)) for end in ("", "_min", "_max", "_gap")}
-    for name in _KEY:
-        texts = evaluations[name].cast(pa.string())
-        evaluations = evaluations.set_column(evaluations.column_names.index(name), name, texts)
-    groups = evaluations.group_by([*_KEY, "step", "round"])
-    every = ("value", "count", pc.CountOptions(mode="all"))
-    rows = groups.aggregate([("value", "mean"), ("value", "min"), ("value", "max"), every]).to_pylist()
-    rows.sort(key=lambda row: (*_key(row), row["round"], row["step"]))
-    for key, of_score in groupby(rows, _key):
-        if key[1] != "peers" or key[3] not in of_each:  # the scores of subject peer have these, too
-            yield _score(key[1:], list(of_score), larger.get(key[3]))
+    rows = over_members(evaluations).to_pylist()
+    for key, of_score in groupby(sorted(rows, key=_key), _key):
+        subject, metric = key[1], key[3]
+        if subject != "peers" or metric.startswith("consensus"):  # the scores of subject peer have the others, too
+            yield _score(key[1:], list(of_score), larger.get(metric))
 
 
 def _key(row: dict[str, Any]) -> tuple[bool, str, str, str]:
@@ -196,20 +190,20 @@ def _key(row: dict[str, Any]) -> tuple[bool, str, str, str]:
 
 def _score(key: tuple[str, str, str], rows: list[dict[str, Any]], larger: bool | None) -> Score:
     subject, split, metric = key
-    last, alone = rows[-1], subject in ("global", "peers")
-    numbers = [row for row in rows if row["value_mean"] is not None and not math.isnan(row["value_mean"])]
+    end, alone = rows[-1], subject in ("global", "peers")
+    numbers = [row for row in rows if row["value"] is not None and not math.isnan(row["value"])]
     best: dict[str, Any] = {}
     if numbers and larger is not None:
-        best = (max if larger else min)(numbers, key=lambda row: row["value_mean"])
+        best = (max if larger else min)(numbers, key=lambda row: row["value"])
     return Score(
         subject=subject,
         split=split,
         metric=metric,
-        first=rows[0]["value_mean"],
-        best=best.get("value_mean"),
+        first=rows[0]["value"],
+        best=best.get("value"),
         best_step=best.get("step"),
-        last=last["value_mean"],
-        members=None if alone else last["value_count"],
-        lowest=None if alone else last["value_min"],
-        highest=None if alone else last["value_max"],
+        last=end["value"],
+        members=None if alone else end["members"],
+        lowest=None if alone else end["lowest"],
+        highest=None if alone else end["highest"],
     )

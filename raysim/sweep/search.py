@@ -29,6 +29,7 @@ from raysim.sweep.settings import Range, Search
 from raysim.sweep.slots import Slots, open_slots
 from results import NotARun, open_run
 from results.location import location
+from results.readings import MOMENT, WHAT, over_members
 
 if TYPE_CHECKING:
     import optuna
@@ -231,16 +232,13 @@ def _evaluated(folder: Path, metric: str, split: str, rows: int | None = None) -
     """
     run = open_run(folder)
     wanted = (pc.field("metric") == metric) & (pc.field("split") == split)
-    columns = ["round", "virtual_time", "value", "metric", "split", "subject"]
-    found = run.table("evaluations", columns).slice(0, rows).filter(wanted)
-    own = found.filter(pc.field("subject") == "client")
-    found = own if len(own) else found.filter(pc.field("subject") != "unseen")
-    means = found.group_by(["round", "virtual_time"], use_threads=False).aggregate([("value", "mean")])
-    means = means.sort_by([("round", "ascending"), ("virtual_time", "ascending")])
+    found = over_members(run.table("evaluations", [*WHAT, *MOMENT, "value"]).slice(0, rows).filter(wanted))
+    by_subject = {of: found.filter(pc.field("subject") == of) for of in ("client", "global", "peers")}
+    shown: list[Any] = next((of_subject.to_pylist() for of_subject in by_subject.values() if len(of_subject)), [])
     over = run.info.get("totals", {}).get("rounds", math.inf)  # a run may end within a round, which is then not over
     diverged = run.info["diverged"]["round"] if run.status == "diverged" else math.inf  # it was not shown
-    shown = [row for row in means.to_pylist() if row["round"] < diverged]
-    values = [math.nan if row["value_mean"] is None else row["value_mean"] for row in shown]
+    shown = [row for row in shown if row["round"] < diverged]
+    values = [math.nan if row["value"] is None else row["value"] for row in shown]
     settings = run.info["scenario"]
     within = isinstance(settings["run"]["evaluate_every"], dict) and not settings.get("topology")
     # By virtual time, a server's model is evaluated within rounds, except for the last one.

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from results.groups import Groups
-from results.reader import Run
+from results.readings import last
 from results.report import style
 from results.report.draw import band
 from results.report.picture import Picture, picture
@@ -46,12 +46,13 @@ def budgets(groups: Groups) -> Section | None:
 
 def _quality(found: Standings) -> Iterator[Picture]:
     groups = found.groups
-    for cost in found.spent:
+    for cost in found.costs:
         budgets = found.common(cost) * (np.arange(1, _STEPS + 1) / _STEPS)  # the last is exact
+        within = [found.within(cost, budget) for budget in budgets]
 
-        def draw(axes: Axes, cost: str = cost, budgets: Any = budgets) -> None:
+        def draw(axes: Axes, cost: str = cost, budgets: Any = budgets, within: Any = within) -> None:
             for group in found.counting:
-                values = np.array([found.values(group, cost, budget) for budget in budgets])
+                values = np.array([[of_runs[run.id] for run in found.counted[group.place]] for of_runs in within])
                 lines = (values.mean(axis=1), values.min(axis=1), values.max(axis=1))
                 band(axes, group.look, group.label, budgets, *lines, strength=min(0.18, 0.6 / len(groups)))
             axes.set(xlabel=found.axis(cost), ylabel=found.metric)
@@ -73,16 +74,17 @@ def _quality(found: Standings) -> Iterator[Picture]:
 
 def _targets(found: Standings) -> Iterator[Picture]:
     groups = found.groups
-    first = mean(points[0].value for points in found.points.values())
-    last = [mean(found.points[run.id][-1].value for run in found.counted[group.place]) for group in found.counting]
-    best = found.sign * max((found.sign * value for value in last if not math.isnan(value)), default=math.nan)
+    first = found.readings.drop_duplicates("run")["value"].mean(skipna=False)
+    ends = last(groups.placed(found.readings), "run").groupby("group")["value"]
+    best = found.sign * (found.sign * ends.apply(lambda values: values.mean(skipna=False))).max()
     if not found.sign * (best - first) > 0:
         return
     levels = _LEVELS if len(groups) <= _FEW else _LEVELS[1:2]
     targets = [first + level * (best - first) for level in levels]
-    for cost in found.spent:
+    for cost in found.costs:
         rows = [(target, group) for target in targets for group in found.counting]
-        spent = [[_until(found, cost, target, run) for run in found.counted[group.place]] for target, group in rows]
+        until = {target: _until(found, cost, target) for target in targets}
+        spent = [[until[target][run.id] for run in found.counted[group.place]] for target, group in rows]
 
         def draw(axes: Axes, cost: str = cost, rows: Any = rows, spent: Any = spent) -> None:
             for row, ((target, group), of_runs) in enumerate(zip(rows, spent, strict=True)):
@@ -106,10 +108,9 @@ def _targets(found: Standings) -> Iterator[Picture]:
         yield picture(f"{found.metric}-target-by-{cost.replace('_', '-')}", title, caption, draw, height)
 
 
-def _until(found: Standings, cost: str, target: float, run: Run) -> tuple[float, bool]:
-    """Returns what a run spent until it reached the target, or by its end, and whether it has."""
-    spent = found.spent[cost][run.id]
-    for point, number in zip(found.points[run.id], spent, strict=True):
-        if found.sign * (point.value - target) >= 0:
-            return number, True
-    return spent[-1], False
+def _until(found: Standings, cost: str, target: float) -> dict[str, tuple[float, bool]]:
+    """Returns what each run spent until it reached the target, or by its end, and whether it has."""
+    ends, good = last(found.readings, "run"), found.readings[found.sign * (found.readings["value"] - target) >= 0]
+    spent = {run: (end, False) for run, end in zip(ends["run"], ends[cost], strict=True)}
+    hits = good.drop_duplicates("run")
+    return spent | {run: (hit, True) for run, hit in zip(hits["run"], hits[cost], strict=True)}

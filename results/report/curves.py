@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
 import pandas as pd
-import pyarrow.compute as pc
 from matplotlib.axes import Axes
 
 from results.groups import Groups
+from results.readings import REAL_TIME, of_models, readings
 from results.report.draw import series, unit_along, whole_numbers, wide_scale
 from results.report.frames import by_text, gaps, with_nan
 from results.report.picture import Picture, picture
@@ -21,8 +20,6 @@ AXES = {
     "bytes": "bytes, up and down",
     "seconds": "real time in seconds",
 }
-_COLUMNS = ["step", "round", "virtual_time", "subject", "split", "metric", "value"]
-_OF_MEMBERS = "^consensus|_min$|_max$|_gap$"  # metrics of how members differ; the section `members` shows these
 _KEY = ["group", "metric", "split"]
 
 
@@ -51,39 +48,14 @@ def points(groups: Groups, subject: str | None = None) -> pd.DataFrame:
     subject: client, unseen or peer, whose mean in each run is taken; None: the global model or, in runs without one,
     the mean over all peers.
     """
-    frame = _of_members(groups, subject) if subject else _of_models(groups)
-    frame = frame.assign(**_spent(groups, frame))
+    which, spent = [subject] if subject else ["global", "peers"], ("bytes", REAL_TIME)
+    frame = groups.placed(readings(groups.drawn, subjects=which, costs=spent))
+    frame = frame if subject else of_models(frame)
     at = groups.evaluated_by
     means = {name: (name, "mean") for name in AXES if name != at}
-    by = frame.groupby([*_KEY, at], observed=True)
+    by = frame.groupby([*_KEY, at])
     values = with_nan(by["value"].agg(["mean", "min", "max", "std", "count"]), by["value"])
     return values.join(by.agg(**means)).reset_index()
-
-
-def _of_models(groups: Groups) -> pd.DataFrame:
-    frame = groups.frame("evaluations", _COLUMNS, pc.field("subject").isin(["global", "peers"]))
-    frame = frame[~frame["metric"].str.contains(_OF_MEMBERS)]
-    with_model = frame["run"][frame["subject"] == "global"].unique()
-    return frame[(frame["subject"] == "global") | ~frame["run"].isin(with_model)]
-
-
-def _of_members(groups: Groups, subject: str) -> pd.DataFrame:
-    frame = groups.frame("evaluations", _COLUMNS, pc.field("subject") == subject)
-    of_run = frame.groupby(["run", *_KEY, "round", "step", "virtual_time"], observed=True)["value"]
-    return with_nan(of_run.mean().to_frame("value"), of_run).reset_index()
-
-
-def _spent(groups: Groups, frame: pd.DataFrame) -> dict[str, np.ndarray]:
-    """Returns, for each evaluation, the bytes and seconds up to the last step before it; NaN where not measured."""
-    steps = groups.frame("steps", ["step", "up_bytes", "down_bytes", "elapsed_s"])
-    spent = {"bytes": np.full(len(frame), np.nan), "seconds": np.full(len(frame), np.nan)}
-    for run, of_run in steps.groupby("run", observed=True):
-        here = (frame["run"] == run).to_numpy()
-        before = np.searchsorted(of_run["step"], frame["step"][here], side="right")
-        sums = {"bytes": (of_run["up_bytes"] + of_run["down_bytes"]).cumsum(), "seconds": of_run["elapsed_s"]}
-        for name, sum in sums.items():
-            spent[name][here] = np.concatenate([[0.0], sum.to_numpy(float)])[before]
-    return spent
 
 
 def _pictures(groups: Groups, table: pd.DataFrame, name: str) -> Iterator[Picture]:

@@ -7,7 +7,7 @@ import pandas as pd
 import pyarrow.compute as pc
 from matplotlib.axes import Axes
 
-from results.compare import never_picked
+from results.counted import never_picked
 from results.groups import Groups
 from results.report.draw import lines, ranks
 from results.report.frames import by_group, by_text, gaps, with_nan

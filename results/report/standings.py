@@ -1,20 +1,19 @@
 """The numbers by which a report ranks methods: a metric of the runs that are over, and what had been spent by then."""
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import EngFormatter
 
-from results.cost import Costs, Point
 from results.groups import Groups, RunGroup
-from results.measure import Measure, NotComparable
 from results.reader import Run
+from results.readings import last, readings
 from results.report.draw import unit_along
-from results.score import series_of
 from results.texts import in_full
 
 COSTS = {
@@ -36,10 +35,10 @@ class Standings:
     larger: bool
     counted: tuple[tuple[Run, ...], ...]
     """By place of the group: its runs that count."""
-    points: Mapping[str, list[Point]]
-    """By run."""
-    spent: Mapping[str, Mapping[str, list[float]]]
-    """By cost and run, for each of its points. The first cost is the first axis: virtual time, or rounds."""
+    readings: pd.DataFrame
+    """Of these runs, with their costs, in order of evaluation."""
+    costs: tuple[str, ...]
+    """What all of them say. The first one is the first axis: virtual time, or rounds."""
 
     @property
     def counting(self) -> list[RunGroup]:
@@ -49,7 +48,7 @@ class Standings:
     @property
     def cost(self) -> str:
         """The first cost: virtual_time or rounds."""
-        return next(iter(self.spent))
+        return self.costs[0]
 
     @property
     def sign(self) -> int:
@@ -57,16 +56,17 @@ class Standings:
 
     def common(self, cost: str) -> float:
         """Returns the largest budget that all runs have spent."""
-        return min(of_run[-1] for of_run in self.spent[cost].values())
+        return float(last(self.readings, "run")[cost].min())
 
-    def within(self, cost: str, budget: float, run: Run) -> float:
-        """Returns the value of a run's last evaluation within a budget; NaN if it has none."""
-        place = int(np.searchsorted(self.spent[cost][run.id], budget, side="right"))
-        return self.points[run.id][place - 1].value if place else math.nan
+    def within(self, cost: str, budget: float) -> dict[str, float]:
+        """Returns the value of each run's last evaluation within a budget, by run; NaN if it has none."""
+        known = last(self.readings[self.readings[cost] <= budget], "run").set_index("run")["value"]
+        return {run: float(known.get(run, math.nan)) for run in self.readings["run"].unique()}
 
     def values(self, group: RunGroup, cost: str, budget: float) -> list[float]:
         """Returns the values of a group's runs within a budget."""
-        return [self.within(cost, budget, run) for run in self.counted[group.place]]
+        found = self.within(cost, budget)
+        return [found[run.id] for run in self.counted[group.place]]
 
     def of(self, group: RunGroup) -> dict[Hashable, float]:
         """Returns a group's numbers by seed, at the largest first cost that all runs have spent."""
@@ -105,29 +105,20 @@ class Standings:
 def standings(groups: Groups) -> Standings | None:
     """Returns the numbers of accuracy or, if not all runs have it, of loss; None if no run is over and evaluated."""
     over = groups.drawn.only(run for run in groups.drawn.runs if run.over)
+    costs = ("virtual_time" if groups.timed else "rounds", "bytes", "flops", "energy")
     if not len(over):
         return None
-    for metric in ("accuracy", "loss"):
-        measure = Measure((metric,), subject=over.subject, larger=over.directions)
-        try:
-            points = {run: found for (_, run), found in series_of(over, measure).items()}
-        except NotComparable:  # nobody evaluated it
-            continue
-        runs = over.only(run for run in over.runs if run.id in points)
-        if len(runs) == len(over) or metric == "loss":
-            break
-    else:
+    frame = readings(over, ["accuracy", "loss"], [over.subject], ["test"], costs=costs)
+    has_all = frame["run"][frame["metric"] == "accuracy"].nunique() == len(over)
+    metric = "accuracy" if has_all or "loss" not in set(frame["metric"]) else "loss"
+    frame = frame[frame["metric"] == metric]
+    ends = last(frame, "run")
+    known = tuple(cost for cost in costs if frame[cost].notna().all() and ends[cost].all())
+    if frame.empty or not known:
         return None
-    costs, spent = Costs(runs), {}
-    for name in ("virtual_time" if groups.timed else "rounds", "bytes", "flops", "energy"):
-        of_runs = {run.id: [costs.by(run, point, name) for point in points[run.id]] for run in runs.runs}
-        known = {run: [number for number in numbers if number is not None] for run, numbers in of_runs.items()}
-        if all(len(known[run]) == len(numbers) and known[run][-1] for run, numbers in of_runs.items()):
-            spent[name] = known
-    if not spent:
-        return None
-    counted = tuple(tuple(run for run in group.drawn if run in runs.runs) for group in groups.groups)
-    return Standings(groups, metric, metric == "accuracy", counted, points, spent)
+    there = set(frame["run"])
+    counted = tuple(tuple(run for run in group.drawn if run.id in there) for group in groups.groups)
+    return Standings(groups, metric, metric == "accuracy", counted, frame, known)
 
 
 def by_unit(axes: Axes, cost: str) -> None:

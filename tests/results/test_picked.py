@@ -12,7 +12,7 @@ from compared_runs import cells, compare, refused
 from conftest import Raw, Simulate, digits
 
 from results import load
-from results.compare import never_picked
+from results.counted import never_picked
 from results.report import report
 from results.report.members import members
 

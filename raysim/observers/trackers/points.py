@@ -5,12 +5,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
 from results.columns import is_wall
+from results.readings import WHAT, over_members
 from results.schemas import TABLES, columns_of
 
 FROM = ("evaluations", "steps")  # the tables that points are made of
 _KEY = {"evaluations": ("subject", "member", "split", "metric"), "steps": ("step",)}  # tells a round's rows apart
 _PLURAL = {"client": "clients", "peer": "peers", "unseen": "unseen"}  # by subject, of those with several members
+_EVALUATED = pa.schema([TABLES["evaluations"].field(name) for name in (*WHAT, "value")])
 _OF_ROUND = ("used", "discarded", "samples")  # columns of `steps` whose sum over the round is sent
 _LAST = ("in_flight", "cache_bytes")  # those whose last value is sent
 # Those whose sum since the run began is sent: bytes and operations. Of all others, it is the mean.
@@ -76,15 +80,12 @@ class Points:
 
 def _evaluated(rows: list[Row]) -> Iterator[tuple[str, float]]:
     """Yields the metrics of a round's evaluations."""
-    found: dict[str, float] = {}
-    members: dict[str, list[float]] = defaultdict(list)
-    for row in rows:
+    for row in over_members(pa.Table.from_pylist([*map(dict, rows)], _EVALUATED)).to_pylist():
         subject, name = row["subject"], f"{row['split']}/{row['metric']}"
-        if row["value"] is not None and subject in _PLURAL:
-            members[f"{_PLURAL[subject]}/{name}"].append(row["value"])
-        elif row["value"] is not None:  # of the global model, or of all peers together, with extremes of its own
-            found[name if subject == "global" else f"{subject}/{name}"] = row["value"]
-    for name, values in members.items():
-        mean = math.fsum(values) / len(values)
-        found = {name: mean, f"{name}_min": min(values), f"{name}_max": max(values)} | found
-    yield from found.items()
+        if row["value"] is None:
+            continue
+        # Of peers together, extremes are metrics of their own.
+        yield name if subject == "global" else f"{_PLURAL.get(subject, subject)}/{name}", row["value"]
+        if subject in _PLURAL:
+            yield f"{_PLURAL[subject]}/{name}_min", row["lowest"]
+            yield f"{_PLURAL[subject]}/{name}_max", row["highest"]
