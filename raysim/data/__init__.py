@@ -19,9 +19,9 @@ from raysim.data.federation.skew import FeatureSkew as FeatureSkew
 from raysim.data.named import NamedArrays as NamedArrays
 from raysim.data.sources.arrays import Arrays as Arrays
 from raysim.data.sources.images import Images as Images
-from raysim.data.sources.quadratic import Quadratic as Quadratic
 from raysim.data.sources.sets import SOURCES as SOURCES
 from raysim.data.sources.source import Source as Source
+from raysim.data.sources.synthetic import Quadratic as Quadratic
 from raysim.data.sources.table import Table as Table
 from raysim.data.sources.tokenizers import Tokenizer as Tokenizer
 from raysim.data.sources.tokens import Tokens as Tokens

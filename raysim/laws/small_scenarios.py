@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any
 
 from raysim.algorithms import Central, Peer
-from raysim.data.sources.quadratic import Quadratic
+from raysim.data.sources.synthetic import Quadratic
 from raysim.models.dense import Vector
 from raysim.models.part import ModelPart
 from raysim.parts.part import Part, spell_out

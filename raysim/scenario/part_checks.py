@@ -6,9 +6,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from raysim.clients import Behaviour, group_problems
-from raysim.data.sources.linear_regression import LinearRegression
-from raysim.data.sources.quadratic import Quadratic
 from raysim.data.sources.shakespeare import Shakespeare
+from raysim.data.sources.synthetic import LinearRegression, Quadratic
 from raysim.local import Local
 from raysim.local.augment import AugmentFunction, MixUp
 from raysim.parts.errors import Problem

@@ -13,7 +13,7 @@ from raysim.algorithms import ALGORITHMS, Central, Peer
 from raysim.clients import ClientGroup, ClientGroups
 from raysim.data import SERVER_DATA, SOURCES, Federated, OneOfSources, Public, ServerData
 from raysim.data.federation.server import NO_PUBLIC, NoServerData
-from raysim.data.sources.quadratic import Quadratic
+from raysim.data.sources.synthetic import Quadratic
 from raysim.local import Local
 from raysim.models import MODELS, ModelPart
 from raysim.models.module import model_block

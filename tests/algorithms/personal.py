@@ -17,7 +17,7 @@ from witness import Arrays, WitnessPool, execute
 from raysim import Result
 from raysim.data import Dataset, Split
 from raysim.data.federation.federated import Federated
-from raysim.data.sources.linear_regression import LinearRegression
+from raysim.data.sources.synthetic import LinearRegression
 from raysim.models import MLP
 
 PERSONAL = ["local_only", "fedavg_ft", "ditto", "fedper", "fedrep", "knn_per", "fedeq"]

@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 
 from raysim.data import SERVER_DATA, SOURCES, Dataset, Federation, OneOfSources, ServerData, federate, federated
 from raysim.data.federation.server import NoServerData, Public
-from raysim.data.sources.digits import Digits
+from raysim.data.sources.images import Digits
 from raysim.parts.part import OneOf, Part
 from raysim.parts.plain import as_tuples
 from raysim.parts.rng import generator

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from data_sets import load, part, random_images
 
-from raysim.data.sources.cifar import unpickle
+from raysim.data.sources.vision import unpickle
 
 
 def write_batch(path: Path, batch: dict[bytes, Any]) -> None:

@@ -12,7 +12,7 @@ from raysim.data import Public, divided, federate, federated
 from raysim.data.federation.partition import Iid
 from raysim.data.federation.server import NoServerData
 from raysim.data.sources.arrays import Arrays
-from raysim.data.sources.digits import Digits
+from raysim.data.sources.images import Digits
 from raysim.parts.errors import ScenarioError
 from raysim.parts.rng import generator
 from raysim.terms import Moment

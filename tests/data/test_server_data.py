@@ -13,8 +13,7 @@ from raysim import ScenarioError, parse_scenario
 from raysim.algorithms import Central, Record, Round
 from raysim.data import SERVER_DATA, Dataset, Federation, ServerData, Split, federate, federated
 from raysim.data.federation.server import InDomain, Rows, ServerSamples
-from raysim.data.sources.digits import Digits
-from raysim.data.sources.images import channel_statistics
+from raysim.data.sources.images import Digits, channel_statistics
 from raysim.data.sources.pixels import fit
 from raysim.parts.errors import BadInput
 from raysim.parts.part import OneOf

@@ -14,8 +14,8 @@ from raysim.data.federation.indices import Indices
 from raysim.data.federation.label_skew import Classes, Dirichlet, DirichletClients, Shards
 from raysim.data.federation.partition import Iid, Natural, Partitioner
 from raysim.data.federation.skew import FEATURE_SKEWS, FeatureSkew, LabelNoise, NoisyClients
-from raysim.data.sources.quadratic import Quadratic
 from raysim.data.sources.source import Source
+from raysim.data.sources.synthetic import Quadratic
 from raysim.parts.errors import BadValue
 from raysim.parts.part import Fraction, OneOf, Part, Unit
 

@@ -12,9 +12,9 @@ from raysim.data.federation.server import NO_PUBLIC, Public, ServerData, ServerS
 from raysim.data.federation.skew import FeatureSkew, mislabel
 from raysim.data.loaded import load
 from raysim.data.named import NamedArrays, same
-from raysim.data.sources.quadratic import Quadratic
 from raysim.data.sources.raw_samples import standardised
 from raysim.data.sources.subset import first_rows, held_out_size
+from raysim.data.sources.synthetic import Quadratic
 from raysim.parts.errors import BadValue, located
 from raysim.parts.rng import Stream, generator
 

@@ -1,8 +1,12 @@
-"""The base of image data sets: how their pixels are scaled."""
+"""The base of image data sets, with how their pixels are scaled, and the smallest of them, for first steps."""
 
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import ClassVar, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from raysim.data.dataset import Dataset, Split
 from raysim.data.sources.pixels import fit
@@ -10,6 +14,7 @@ from raysim.data.sources.source import Source
 from raysim.data.sources.subset import balanced, uneven
 from raysim.parts.errors import BadValue
 from raysim.parts.part import Pixels, Samples
+from raysim.parts.rng import generator
 from raysim.terms import Inputs
 
 
@@ -56,10 +61,8 @@ class Images(Source):
         wanted = (self.size or height, self.size or width, self.channels or channels)
         if wanted != (height, width, channels):
             if channels not in (1, 3):
-                raise BadValue(
-                    f"images must have 1 or 3 channels where `size` or `channels` changes them, got {channels}; "
-                    "leave these keys out"
-                )
+                text = f"images must have 1 or 3 channels where `size` or `channels` changes them, got {channels}"
+                raise BadValue(f"{text}; leave these keys out")
             x = fit(x, *wanted)
         return Split(x, split.y, split.columns)
 
@@ -88,3 +91,30 @@ def channel_statistics(x: np.ndarray) -> tuple[tuple[float, ...], tuple[float, .
     mean = total / pixels
     std = np.sqrt(np.maximum(squares / pixels - mean**2, 0)) / 255
     return tuple((mean / 255).tolist()), tuple(np.where(std > 0, std, 1.0).tolist())
+
+
+class Digits(Images):
+    """1,797 hand-written digits of 8 × 8 pixels, bundled with scikit-learn."""
+
+    name: str = "digits"
+
+    @property
+    def classes(self) -> int:
+        return 10
+
+    def load(self) -> Dataset:
+        """Loads 1,438 training and 359 test images (n, 8, 8, 1), the same ones for every seed of a scenario."""
+        rows = _digits()
+        x = np.round(rows[:, :-1] * (255 / 16)).astype(np.uint8).reshape(-1, 8, 8, 1)
+        everything = Split(x, rows[:, -1])
+        order = generator(0, "digits").permutation(len(everything))
+        test, train = np.split(order, [len(everything) // 5])
+        return self.dataset(everything.take(np.sort(train)), everything.take(np.sort(test)), num_classes=10)
+
+
+@cache  # 0.9 MB, and a small run takes no longer than reading them
+def _digits() -> NDArray[np.int64]:
+    """Returns 64 grey levels from 0 to 16 of each image, and its label."""
+    # Importing scikit-learn to find its file would take longer than everything else here.
+    (package,) = find_spec("sklearn").submodule_search_locations  # type: ignore[union-attr, misc]  # a package
+    return np.loadtxt(Path(package) / "datasets" / "data" / "digits.csv.gz", delimiter=",", dtype=np.int64)

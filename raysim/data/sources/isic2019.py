@@ -48,10 +48,8 @@ class Isic2019(Images):
         """Loads uint8 images (n, size, size, 3). Raises FileNotFoundError, saying what to do, if a file is missing."""
         table = location(self.path).expanduser() / LABELS
         if not table.exists():
-            raise MissingFile(
-                f"{LABELS!r} must be in {str(table.parent.absolute())!r}, but is not there; put it "
-                f"there, from challenge.isic-archive.com, with the folder {IMAGES!r}, or correct `path`"
-            )
+            text = f"{LABELS!r} must be in {str(table.parent.absolute())!r}, but is not there; put it there, from"
+            raise MissingFile(f"{text} challenge.isic-archive.com, with the folder {IMAGES!r}, or correct `path`")
         images = read_labels(table)
         paths = np.array([str(table.parent / IMAGES / f"{name}.jpg") for name in images.x.tolist()])
         return self.dataset(*tested(Split(paths, images.y), self.test_share), num_classes=len(CLASSES))
@@ -68,10 +66,10 @@ def read_labels(table: Path) -> Split:
     for line, row in enumerate(rows, start=2):
         given = [label for label, kind in enumerate(CLASSES) if row.get(kind) in ("1", "1.0")]
         if "image" not in row or len(given) != 1:
-            raise BadValue(
-                f"line {line} of {str(table)!r} must have an image's name in the column `image` and a 1 "
-                f"in one of the columns {', '.join(CLASSES)}, got {row!r}; fetch it again"
+            text = (
+                f"line {line} of {str(table)!r} must have an image's name in the column `image` and a 1 in one of the"
             )
+            raise BadValue(f"{text} columns {', '.join(CLASSES)}, got {row!r}; fetch it again")
         names.append(row["image"])
         labels.append(given[0])
     return Split(np.array(names), np.array(labels, dtype=np.int64))

@@ -1,4 +1,4 @@
-"""The JSON files of LEAF: samples by user (Caldas et al., LEAF: A Benchmark for Federated Settings, 2018)."""
+"""Samples by user, as LEAF has them in JSON files (Caldas et al., LEAF: A Benchmark for Federated Settings, 2018)."""
 
 import json
 from abc import abstractmethod
@@ -12,16 +12,18 @@ from pydantic import Field
 from raysim.data.dataset import Dataset, Split
 from raysim.data.sources.images import Images
 from raysim.data.sources.labels import joined_labels
+from raysim.data.sources.pixels import read_images
 from raysim.data.sources.reading import files_below
 from raysim.data.sources.source import Share
 from raysim.data.sources.subset import held_out_size
 from raysim.parts.errors import BadValue, MissingFile
-from raysim.parts.part import Clients
+from raysim.parts.part import Clients, Pixels
 from raysim.parts.rng import generator
 from results.location import location
 
 Samples = tuple[np.ndarray, np.ndarray]  # x (n, ...) and y (n, ...) of one user
 OF_USERS = {"partition": "natural", "local_test": "test"}  # each user is a client, and tests on its test samples
+FEMNIST_LABELS = 62
 Convert = Callable[[list[Any], list[Any]], Samples]
 
 
@@ -46,10 +48,11 @@ def read_users(folder: Path, convert: Convert) -> dict[str, Samples]:
                 if len(y):
                     users[user] = (x, y)
         except (ValueError, KeyError, TypeError) as error:
-            raise BadValue(
-                f"{str(file)!r} must be a whole JSON file as LEAF writes it, with x and y of each user in "
-                f"`user_data`, got {type(error).__name__}: {error}; make it again with LEAF's preprocess.sh"
-            ) from error
+            text = (
+                f"{str(file)!r} must be a whole JSON file as LEAF writes it, with x and y of each user in `user_data`"
+            )
+            cure = "make it again with LEAF's preprocess.sh"
+            raise BadValue(f"{text}, got {type(error).__name__}: {error}; {cure}") from error
     return users
 
 
@@ -102,23 +105,18 @@ class LeafImages(Images):
             train, test = self._hold_out(read_users(folder / "all_data", self.convert))
         if not train:
             has = [f"`{name}`" for name in ("train", "test") if files_below(folder / name, (".json",), deep=False)]
-            raise MissingFile(
-                f"{str(folder.absolute())!r} must have JSON files in `train` and `test`, or in `all_data`, but "
-                f"has {f'only some in {has[0]}' if has else 'none'}; make them with LEAF's preprocess.sh, or correct "
-                "`path`"
-            )
-        for user in self._left_out(sorted(train)):
-            del train[user]
-            test.pop(user, None)
+            text = f"{str(folder.absolute())!r} must have JSON files in `train` and `test`, or in `all_data`, but has"
+            got = f"only some in {has[0]}" if has else "none"
+            raise MissingFile(f"{text} {got}; make them with LEAF's preprocess.sh, or correct `path`")
+        if self.users is not None:
+            known = sorted(train)
+            if self.users > len(known):
+                raise BadValue(f"must be at most {len(known)}, got {self.users}; lower it", "users")
+            for place in generator(0, "leaf users").permutation(len(known))[self.users :]:
+                del train[known[place]]
+                test.pop(known[place], None)
         of_train, of_test = as_splits(train, test)
         return self.dataset(of_train, of_test, self.classes)
-
-    def _left_out(self, known: list[str]) -> list[str]:
-        if self.users is None:
-            return []
-        if self.users > len(known):
-            raise BadValue(f"must be at most {len(known)}, got {self.users}; lower it", "users")
-        return [known[i] for i in generator(0, "leaf users").permutation(len(known))[self.users :]]
 
     def _hold_out(self, users: dict[str, Samples]) -> tuple[dict[str, Samples], dict[str, Samples]]:
         """Splits each user's samples at random into training and test samples."""
@@ -128,3 +126,59 @@ class LeafImages(Images):
             of_test, of_train = np.split(order, [held_out_size(len(y), self.test_share)])
             train[user], test[user] = (x[of_train], y[of_train]), (x[of_test], y[of_test])
         return train, test
+
+
+class Femnist(LeafImages):
+    """FEMNIST: hand-written digits and letters of 3,550 writers, 28 × 28, black on white, from LEAF's JSON files.
+
+    Cohen et al., EMNIST: Extending MNIST to Handwritten Letters, 2017.
+    """
+
+    name: str = "femnist"
+    labels: Annotated[int, Field(ge=2, le=FEMNIST_LABELS)] = FEMNIST_LABELS
+    """Number of labels to use: the first ones of 10 digits, 26 upper-case and 26 lower-case letters."""
+
+    @property
+    def classes(self) -> int:
+        return self.labels
+
+    def convert(self, x: list[Any], y: list[Any]) -> Samples:
+        """Takes pixels from 0 to 1, row after row, as x, and as y labels from 0 to 61."""
+        labels = np.array(y, dtype=np.int64)
+        if wrong := sorted({*labels.tolist()} - {*range(FEMNIST_LABELS)}):
+            raise BadValue(f"labels must be from 0 to {FEMNIST_LABELS - 1}, got {wrong[0]}; correct the files")
+        pixels = np.array(x, dtype=np.float32)
+        if len(outside := pixels[~((pixels >= 0) & (pixels <= 1))]):
+            raise BadValue(f"pixels must be from 0 to 1, got {outside[0]}; correct the files")
+        images = np.rint(255 * pixels).astype(np.uint8).reshape(len(x), 28, 28, 1)
+        return images[labels < self.labels], labels[labels < self.labels]
+
+
+class Celeba(LeafImages):
+    """CelebA: photographs of 9,343 celebrities, smiling or not, from LEAF's JSON files and the aligned images.
+
+    Liu et al., Deep Learning Face Attributes in the Wild, ICCV 2015. The images must be in `raw/img_align_celeba` below
+    `path`, where LEAF expects them. Loading decodes all images of the users chosen, so set `users` to load fewer.
+    """
+
+    name: str = "celeba"
+    size: Pixels = 84
+    """Side, in pixels, of the square that images are resized to."""
+
+    @property
+    def classes(self) -> int:
+        return 2
+
+    def convert(self, x: list[Any], y: list[Any]) -> Samples:
+        """Takes names of image files as x, and as y 1 for a smile, else 0."""
+        return np.array(x, dtype=np.str_), np.array(y, dtype=np.int64)
+
+    def reads(self) -> list[Path]:
+        return [*super().reads(), self._images]
+
+    def pixels(self, x: np.ndarray) -> np.ndarray:
+        return read_images([str(self._images / name) for name in x.tolist()], self.size)
+
+    @property
+    def _images(self) -> Path:
+        return location(self.path).expanduser() / "raw" / "img_align_celeba"

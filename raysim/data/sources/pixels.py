@@ -1,13 +1,15 @@
 """Decodes image files to arrays of pixels, and resizes those."""
 
+import platform
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
-from raysim.data.sources.decoded import decoded
+from raysim.data.cache import kept
 from raysim.parts.errors import BadValue, MissingFile
 from results.location import is_local, location
 
@@ -41,9 +43,8 @@ def decode(content: bytes, size: int | None, file: str) -> np.ndarray:
         said = "no known format" if isinstance(error, UnidentifiedImageError) else error
         raise BadValue(f"{file} must be a whole image, got {said}; fetch it again") from error
     if image.mode[0] in "IF":
-        raise BadValue(
-            f"images must have 8 bits a channel, got mode {image.mode!r} of {file}; convert the images to 8 bits"
-        )
+        text = f"images must have 8 bits a channel, got mode {image.mode!r} of {file}"
+        raise BadValue(f"{text}; convert the images to 8 bits")
     grey = image.mode in ("1", "L", "LA")
     if image.has_transparency_data:  # pixels that are not seen have colours, too
         white = Image.new("RGBA", image.size, "white")
@@ -77,17 +78,24 @@ def decode_all(contents: Sequence[bytes], size: int | None, names: Sequence[str]
     def pixels() -> np.ndarray:
         return stack([decode(content, size, name) for content, name in zip(contents, names, strict=True)])
 
-    return decoded(contents, size, pixels)
+    return kept("images", chain([_decoder(size)], contents), pixels)
+
+
+def _decoder(size: int | None) -> bytes:
+    """Returns what decides the pixels of images beside their files."""
+    import PIL
+    from PIL import features
+
+    codecs = {codec: features.version(codec) for codec in ("jpg", "libjpeg_turbo", "zlib", "webp")}
+    return repr((4, size, PIL.__version__, codecs, platform.machine())).encode()
 
 
 def stack(images: Sequence[np.ndarray]) -> np.ndarray:
     """Stacks images to (n, height, width, channels). If only some are grey, they get three equal channels."""
     sizes = {image.shape[:2] for image in images}
     if len(sizes) > 1:
-        raise BadValue(
-            f"images must be of one size, got {len(sizes)} sizes such as {sorted(sizes)[:3]!r} "
-            "(height, width); set `size`, to which they are resized"
-        )
+        text = f"images must be of one size, got {len(sizes)} sizes such as {sorted(sizes)[:3]!r} (height, width)"
+        raise BadValue(f"{text}; set `size`, to which they are resized")
     x = np.empty((len(images), *sizes.pop(), max(image.shape[2] for image in images)), dtype=np.uint8)
     for row, image in zip(x, images, strict=True):
         row[...] = image
@@ -102,10 +110,8 @@ def read_images(paths: Sequence[str], size: int) -> np.ndarray:
     places = [location(path) for path in paths]
     for place in places:
         if not place.exists():
-            raise MissingFile(
-                f"the image {place.name!r} must be in {str(place.parent.absolute())!r}, but is not there; put "
-                "the data set's images there"
-            )
+            text = f"the image {place.name!r} must be in {str(place.parent.absolute())!r}, but is not there"
+            raise MissingFile(f"{text}; put the data set's images there")
 
     def read() -> np.ndarray:
         x = np.empty((len(places), size, size, 3), dtype=np.uint8)
@@ -121,7 +127,8 @@ def read_images(paths: Sequence[str], size: int) -> np.ndarray:
     if not all(map(is_local, places)):
         return read()
     stats = [(str(place.absolute()), place.stat()) for place in places]
-    return decoded((f"{path}\0{stat.st_size} {stat.st_mtime_ns}".encode() for path, stat in stats), size, read)
+    files = (f"{path}\0{stat.st_size} {stat.st_mtime_ns}".encode() for path, stat in stats)
+    return kept("images", chain([_decoder(size)], files), read)
 
 
 def fit(x: np.ndarray, height: int, width: int, channels: int) -> np.ndarray:

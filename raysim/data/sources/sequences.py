@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from raysim.data.cache import kept
 from raysim.data.dataset import IGNORED
 from raysim.data.named import NamedArrays
-from raysim.data.sources.decoded import kept
 from raysim.data.sources.tokens import Tokens
 from raysim.parts.errors import BadValue
 from raysim.parts.rng import generator

@@ -1,46 +1,23 @@
-"""All sources of data, each in a file of its own. To add one, import it here and put it into one of the tuples."""
+"""All sources of data. To add one, import it here and put it into one of the tuples."""
 
 from raysim.data.sources.arrays import Arrays
-from raysim.data.sources.celeba import Celeba
-from raysim.data.sources.cifar import Cifar10, Cifar100
 from raysim.data.sources.client_files import ClientFiles
-from raysim.data.sources.digits import Digits
-from raysim.data.sources.femnist import Femnist
 from raysim.data.sources.huggingface import HuggingFace
 from raysim.data.sources.image_folder import ImageFolder
-from raysim.data.sources.images import Images
+from raysim.data.sources.images import Digits, Images
 from raysim.data.sources.isic2019 import Isic2019
-from raysim.data.sources.linear_regression import LinearRegression
-from raysim.data.sources.mnist import FashionMnist, Mnist
+from raysim.data.sources.leaf import Celeba, Femnist
 from raysim.data.sources.parquet import Parquet
-from raysim.data.sources.quadratic import Quadratic
 from raysim.data.sources.shakespeare import Shakespeare
 from raysim.data.sources.source import Source
+from raysim.data.sources.synthetic import LinearRegression, Quadratic
 from raysim.data.sources.table import Table
 from raysim.data.sources.text import Text
 from raysim.data.sources.torch_dataset import TorchDataset
+from raysim.data.sources.vision import Cifar10, Cifar100, FashionMnist, Mnist
 
 IMAGES: tuple[type[Images], ...] = (
-    Digits,
-    Mnist,
-    FashionMnist,
-    Cifar10,
-    Cifar100,
-    Parquet,
-    ImageFolder,
-    Isic2019,
-    Femnist,
-    Celeba,
-    Arrays,
-    ClientFiles,
-    HuggingFace,
-    TorchDataset,
+    *(Digits, Mnist, FashionMnist, Cifar10, Cifar100, Parquet, ImageFolder, Isic2019, Femnist, Celeba),
+    *(Arrays, ClientFiles, HuggingFace, TorchDataset),
 )
-SOURCES: tuple[type[Source], ...] = (
-    *IMAGES,
-    Table,
-    Text,
-    Shakespeare,
-    LinearRegression,
-    Quadratic,
-)
+SOURCES: tuple[type[Source], ...] = (*IMAGES, Table, Text, Shakespeare, LinearRegression, Quadratic)

@@ -109,23 +109,17 @@ class Shakespeare(Source):
         """Loads the windows. x: ids, int16 (n, length). y: ids of what is predicted, int64, (n, length) or (n,)."""
         path = location(self.path).expanduser()
         if not path.exists():
-            raise MissingFile(
-                f"{str(path.absolute())!r} must be a text file, or a folder of LEAF's, but is not "
-                "there; put it there, or correct `path`"
-            )
+            text = f"{str(path.absolute())!r} must be a text file, or a folder of LEAF's, but is not there"
+            raise MissingFile(f"{text}; put it there, or correct `path`")
         train, test = self._read_leaf(path) if path.is_dir() else self._read_text(path)
         both = train.keys() & test.keys()
         if path.is_dir() and not both:
-            raise BadValue(
-                f"{str(path)!r} must have a role in `train` that is in `test` too, got none, as "
-                "where LEAF divides by user; make them again with preprocess.sh -t sample"
-            )
+            text = f"{str(path)!r} must have a role in `train` that is in `test` too, got none, as LEAF divides by user"
+            raise BadValue(f"{text}; make them again with preprocess.sh -t sample")
         known = [role for role in both if len(train[role][1]) >= self.min_samples]
         if not known:
-            raise BadValue(
-                f"{str(path)!r} must have a role with {self.min_samples} training windows and a test "
-                f"window of {self.length} characters, got none; lower `length` or `min_samples`"
-            )
+            text = f"{str(path)!r} must have a role with {self.min_samples} training windows and a test window"
+            raise BadValue(f"{text} of {self.length} characters, got none; lower `length` or `min_samples`")
         of_train, of_test = as_splits(*({role: split[role] for role in known} for split in (train, test)))
         return Dataset(of_train, of_test, num_classes=VOCABULARY)
 
@@ -144,10 +138,8 @@ class Shakespeare(Source):
     def _read_leaf(self, folder: Path) -> tuple[dict[str, Samples], dict[str, Samples]]:
         train, test = (read_users(folder / name, self._convert) for name in ("train", "test"))
         if not (train and test):
-            raise MissingFile(
-                f"{str(folder.absolute())!r} must have JSON files in `train` and `test`, but has "
-                "none; make them with LEAF's preprocess.sh -t sample, or correct `path`"
-            )
+            text = f"{str(folder.absolute())!r} must have JSON files in `train` and `test`, but has none"
+            raise MissingFile(f"{text}; make them with LEAF's preprocess.sh -t sample, or correct `path`")
         return train, test
 
     def _convert(self, x: list[Any], y: list[Any]) -> Samples:

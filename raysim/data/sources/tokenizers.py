@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from raysim.data.sources.decoded import kept
+from raysim.data.cache import kept
 from raysim.data.sources.tokens import PADDING, SPECIAL, UNKNOWN, Tokens
 from raysim.parts.errors import BadValue
 from raysim.parts.part import Part, Unit

@@ -1,5 +1,6 @@
-"""Clients with quadratic losses, so that an algorithm can be followed with pencil and paper."""
+"""Data that are drawn, or given in the scenario: a linear regression, and clients with quadratic losses."""
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Self
 
 import numpy as np
@@ -8,7 +9,8 @@ from pydantic import Field, model_validator
 from raysim.data.dataset import Dataset, Split
 from raysim.data.sources.source import Source
 from raysim.data.sources.subset import rows_by_value
-from raysim.parts.part import Count, NonNegative
+from raysim.parts.part import Count, NonNegative, Samples
+from raysim.parts.rng import generator
 from raysim.terms import Inputs
 
 Vector = Annotated[tuple[float, ...], Field(min_length=1)] | float  # a bare number is a vector of length 1
@@ -19,7 +21,7 @@ def _row(vector: tuple[float, ...] | float) -> tuple[float, ...]:
 
 
 class Quadratic(Source):
-    """Client i minimises h_i/2 · |x − a_i|² + ⟨s_i, x⟩ over a vector x.
+    """Client i minimises h_i/2 · |x − a_i|² + ⟨s_i, x⟩ over a vector x: an algorithm can be followed with a pencil.
 
     A client's samples are all identical: [a_i, s_i, h_i]. The samples of all clients are the test set, so its mean loss
     is the average of the clients' functions, weighted by their numbers of samples.
@@ -92,3 +94,47 @@ class Quadratic(Source):
     def division_problems(self) -> list[str]:
         """Returns nothing: the checks of the fields find every problem."""
         return []
+
+
+class LinearRegression(Source):
+    """Linear least squares on random rows: a third Student-t, a third uniform, a third normal.
+
+    Zhou and Li, Federated Learning via Inexact ADMM, IEEE Transactions on Pattern Analysis and Machine Intelligence,
+    2023. With 10,000 samples of 1,000 features it is also the first example of FedADMM-InSa.
+
+    Client i minimises 1/(2 d_i) · Σ_j (⟨a_j, u⟩ − b_j)² over its d_i samples. `local.weight_decay: c` adds a ridge term
+    c/2 · |u|², which the losses in tables leave out. There is no test set: all training samples evaluate models.
+    """
+
+    name: str = "linear_regression"
+    samples: Samples = 10_000
+    """Number of samples, of all clients together."""
+    features: Count = 1_000
+    """Number of features of a sample."""
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    """Seed of the samples. The scenario's seed does not change them, so runs of several seeds solve one problem."""
+
+    holds: ClassVar[tuple[Inputs, ...]] = ("features",)
+    has_test_set: ClassVar[bool] = False
+    usual: ClassVar[Mapping[str, str]] = {"partition": "iid"}
+
+    @property
+    def classes(self) -> int:
+        """Zero, because there are no labels."""
+        return 0
+
+    @property
+    def divisible_by(self) -> tuple[str, ...]:
+        return ()
+
+    def load(self) -> Dataset:
+        """Draws the samples. x: a, float32 (samples, features). y: b, float32 (samples,)."""
+        draw = generator(self.seed, "linear regression")
+        rows = np.empty((self.samples, self.features + 1), dtype=np.float32)  # a row is [a, b]
+        third = -(-self.samples // 3)
+        first, second, rest = rows[:third], rows[third : 2 * third], rows[2 * third :]
+        first[:] = draw.standard_t(5, size=first.shape)
+        second[:] = draw.uniform(-5, 5, size=second.shape)
+        rest[:] = draw.standard_normal(size=rest.shape)
+        split = Split(np.ascontiguousarray(rows[:, :-1]), rows[:, -1].copy())
+        return Dataset(train=split, test=split, num_classes=1, loss="squared_error")
