@@ -3,6 +3,8 @@
 Gu, Huang, Zhang, Huang, Fast federated learning in the presence of arbitrary device unavailability, NeurIPS 2021,
 Algorithm 1.
 
+As in the authors' code, the server moves in each round, also where no update arrived: along the same mean again.
+
 Differences from the paper: there, all clients take part in the first round; here, the update of a client that has not
 taken part yet counts as 0. The last update of a client is kept as that client's state, and the client sends by how much
 it changes, so the server keeps only the mean. Updates are multiplied by local rates, which the paper divides by.
@@ -23,7 +25,7 @@ class MIFA(Moving):
 
     @property
     def trigger(self) -> Round | Buffer:
-        return Round(late="discard")
+        return Round(late="discard", empty=True)
 
     @property
     def caches_clients(self) -> bool:
@@ -44,5 +46,5 @@ class MIFA(Moving):
         return trained.send(change=delta - state["last"]), {"last": delta}
 
     def direction(self, state: Record, arrivals: Arrivals, updates: Record, task: ServerTask) -> Direction:
-        mean = state["mean"] + updates["change"]
+        mean = state["mean"] + updates["change"] if arrivals else state["mean"]
         return self.server_lr * mean, {"mean": mean}

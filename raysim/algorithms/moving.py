@@ -51,7 +51,7 @@ class Moving(Central):
         direction, others = self.direction(state, arrivals, updates, task)
         if direction is None:
             return {"w": state["w"], **others}
-        lr = self.server.rate(max(arrival.staleness for arrival in arrivals))
+        lr = self.server.rate(max((arrival.staleness for arrival in arrivals), default=0.0))
         kept = {key.removeprefix(RULE): value for key, value in state.items() if key.startswith(RULE)}
         w, after = self.server.move(kept, state["w"], direction, lr)
         return {"w": w, **{RULE + key: value for key, value in after.items()}, **others}

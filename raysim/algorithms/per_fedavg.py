@@ -4,8 +4,9 @@ Fallah, Mokhtari, Ozdaglar, Personalized federated learning with theoretical gua
 approach, NeurIPS 2020, Algorithm 1, with the approximations of its section 4: FO leaves the Hessian out, HF takes the
 product of the Hessian and a vector by differences of gradients.
 
-Differences from the paper: none. Each step draws mini-batches of its own for the inner step, for the gradient, and for
-the Hessian.
+Differences from the paper: HF takes the two gradients at w +- radius v / |v|, and the paper at w +- delta v. They are
+the same for delta = radius / |v|; a fixed distance keeps differences of float32 gradients accurate where v is short.
+Each step draws separate mini-batches for the inner step, for the gradient, and for the Hessian.
 """
 
 from typing import Literal
@@ -29,7 +30,7 @@ class PerFedAvg(FedAvg):
     approximation: Literal["FO", "HF"] = "FO"
     """What becomes of the Hessian. FO: it is left out. HF: a product with it is a difference of two gradients."""
     radius: Positive = 1e-3
-    """Distance delta at which HF takes the two gradients."""
+    """Distance from w at which HF takes the two gradients: delta |v| of the paper, whatever the length of v."""
     finetune_steps: Count = 1
     """Mini-batches with which a client adapts the global model to predict."""
 

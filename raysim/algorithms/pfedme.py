@@ -3,8 +3,11 @@
 T. Dinh, Tran, Nguyen, Personalized federated learning with Moreau envelopes, NeurIPS 2020, Algorithm 1.
 
 Differences from the paper: each of the R local rounds minimises f + lam / 2 |theta - w|^2 by `steps` mini-batches, and
-not by many steps on one. As in the authors' code, the minimisation goes on from the last theta.
+not by many steps on one. As in the authors' code, each minimisation starts from the theta of the one before it, and the
+first one of a round from the received model; the paper leaves the starting point open.
 """
+
+from typing import Literal
 
 from raysim.algorithms.fedavg import FedAvg, Weights
 from raysim.algorithms.signatures import Arrivals, Direction, Local, Model, ServerTask, Task, Tensor
@@ -31,6 +34,9 @@ class PFedMe(FedAvg):
     """How often a client trains theta and then moves w, each time it takes part (R)."""
     steps: Count = 5
     """Mini-batches of each training of theta (K)."""
+    start: Literal["received", "own"] = "received"
+    """Where a client's first training of theta in a round starts. received: at the global model, as in the authors'
+    code. own: at the client's theta of the last round in which it took part."""
     beta: Positive = 1.0
     """Factor of the server's step (beta)."""
 
@@ -42,7 +48,7 @@ class PFedMe(FedAvg):
 
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
         received = w = message["w"]
-        theta = task.received.replace(w=state["w"], buffers=state["buffers"])
+        theta = task.received if self.start == "received" else self.personal(task, message, state)
         for round in range(self.local_rounds):
             theta = self._envelope(task, theta, w, round)
             w = w - self.lr * self.lam * (w - theta.w)

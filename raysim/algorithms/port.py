@@ -24,7 +24,7 @@ class Port(Moving):
     """Weight of that factor."""
     similarity_weight: NonNegative = 1.0
     """Weight of the factor (1 + cos) / 2, where cos is the cosine similarity of an update and the server's last step;
-    of updates whose staleness is at most 1, cos is 1. 0: staleness alone counts."""
+    before the first step, and of updates whose staleness is at most 1, cos is 1. 0: staleness alone counts."""
 
     @property
     def trigger(self) -> Buffer:
@@ -40,7 +40,8 @@ class Port(Moving):
         from torch.nn.functional import cosine_similarity
 
         deltas = updates["delta"]
-        cosines = cosine_similarity(deltas, state["last"][None]).tolist()
+        last = state["last"]
+        cosines = cosine_similarity(deltas, last[None]).tolist() if last.any() else [1.0] * len(arrivals)
         task.vector_flops += 6.0 * deltas.numel()
         shares = [a.samples * self._factor(a.staleness, cos) for a, cos in zip(arrivals, cosines, strict=True)]
         direction = deltas.new_tensor(shares) / sum(shares) @ deltas

@@ -50,6 +50,23 @@ def test_mifa_remembers_who_is_away(simulate: Simulate) -> None:
     assert x(simulate, raw) == pytest.approx(1 + 0.5 + (-0.75 + 1.5) / 2 + (-0.75 + 1.0625) / 2)
 
 
+def test_mifa_moves_on_in_rounds_without_arrivals(simulate: Simulate) -> None:
+    """The mean of the changes -0.5 and 1.5 moves the model in each of four rounds."""
+    raw = quadratic([0.0, 4.0], "mifa", {"dispatch": {"picks": [[0, 1], [], [], []]}}, 4, start=1.0, local__lr=0.5)
+    assert x(simulate, raw) == pytest.approx(1 + 4 * 0.5)
+
+
+@pytest.mark.parametrize(("start", "theta"), [("received", 0.7125), ("own", 0.6125)])
+def test_pfedme_starts_at_the_received_model_or_at_its_own(simulate: Simulate, start: str, theta: float) -> None:
+    """One client at 0, lam = 1: theta = theta - 0.25 (2 theta - w), then w = w - 0.2 (w - theta).
+
+    Round 1, from w = theta = 1: theta = 0.75, w = 0.95. Round 2: from theta = 0.95, theta = 0.7125; from 0.75, 0.6125.
+    """
+    algorithm = {"name": "pfedme", "lam": 1.0, "lr": 0.2, "local_rounds": 1, "steps": 1, "start": start}
+    raw = quadratic([0.0], algorithm, {"dispatch": {"per_round": 1}}, 2, start=1.0, local__lr=0.25)
+    assert x(simulate, raw) == pytest.approx(0.95 - 0.2 * (0.95 - theta))
+
+
 def test_ace_steps_at_every_arrival(simulate: Simulate) -> None:
     """The client at 0 moves by -0.5, and the server by half of it; the other then moves from 0.75 by 1.625."""
     world = scripted([[0], [1]], [[0.0], [0.0]])

@@ -67,9 +67,20 @@ def test_flora_merges_the_products_of_new_adapters_into_the_base(simulate: Simul
 def test_the_nearest_product_of_a_rank_has_the_largest_singular_values() -> None:
     left, right = torch.tensor([[3.0, 0.0], [0.0, 1.0], [0.0, 0.0]]), torch.tensor([[0.0, 1.0], [1.0, 0.0]])
     for rank, nearest in ((1, [[0, 3], [0, 0], [0, 0]]), (2, [[0, 3], [1, 0], [0, 0]])):
-        a, b = cut(left, right, rank)
+        a, b = cut(left, right, torch.zeros(rank, 2))
         torch.testing.assert_close(b @ a, torch.tensor(nearest, dtype=torch.float32))
         torch.testing.assert_close(a @ a.T, torch.eye(rank))
+
+
+def test_rows_of_a_without_a_singular_value_stay_as_they_were() -> None:
+    left, right, before = (
+        torch.tensor([[3.0], [0.0]]),
+        torch.tensor([[0.0, 1.0]]),
+        torch.tensor([[5.0, 6.0], [7.0, 8.0]]),
+    )
+    a, b = cut(left, right, before)
+    torch.testing.assert_close(b @ a[: b.shape[1]], torch.tensor([[0.0, 3.0], [0.0, 0.0]]))
+    assert a[1].tolist() == [7.0, 8.0]
 
 
 # --- ranks that differ ------------------------------------------------------------------------------------------------

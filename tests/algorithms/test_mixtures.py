@@ -90,6 +90,17 @@ def test_port_by_hand(simulate: Simulate) -> None:
     assert x(simulate, constant({"name": "port", "buffer": 2})) == pytest.approx(1.5 + (26 - 10) / 36)
 
 
+def test_port_counts_all_updates_as_similar_before_the_first_step(simulate: Simulate) -> None:
+    """The first step has an update of 1 that is two rounds late and counts 1 + 10 / 12, and a fresh one of 2."""
+    world = {
+        "dispatch": {"picks": [[0], [], [1]]},
+        "delay": {"name": "scripted", "delays": [[2.0], [0.0], [0.0]]},
+    }
+    raw = constant({"name": "port", "buffer": 2}) | {"world": world, "run": {"rounds": 3}}
+    late, fresh = 1 + 10 / 12, 2.0
+    assert x(simulate, raw) == pytest.approx((1 * late + 2 * fresh) / (late + fresh))
+
+
 def test_port_without_similarity_and_with_endless_patience_is_fedbuff_without_staleness(simulate: Simulate) -> None:
     port = {"name": "port", "buffer": 2, "similarity_weight": 0.0, "staleness_bound": 1e12}
     fedbuff = {"name": "fedbuff", "buffer": 2, "staleness": "none"}
