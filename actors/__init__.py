@@ -10,7 +10,7 @@ from actors.inline import InlinePool
 from actors.instrument import Instrument, Reading
 from actors.job import Answer, Job, Query, Request, Setup, Took, Value
 from actors.local import LocalPool
-from actors.on_node import OnNode
+from actors.node import OnNode
 from actors.pool import Group, JobFailed, MissingResources, Needs, Pool, Provider, SchedulerDied, ValuesLost, finished
 from actors.process import Life, Machine, this_machine
 

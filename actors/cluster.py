@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import ray
-from ray.exceptions import GetTimeoutError, ObjectLostError, OutOfMemoryError, RayActorError, RayError, RayTaskError
+from ray.exceptions import ObjectLostError, OutOfMemoryError, RayActorError, RayError, RayTaskError
 
 from actors.actors import Actors, end
-from actors.choice import choose
 from actors.crew import Crew, Crews
 from actors.host import Done, Failure, Ready
 from actors.instrument import BUSY, DONE, Reading
@@ -19,7 +18,7 @@ from actors.meter import Meter
 from actors.placement import is_alive
 from actors.pool import Group, JobFailed, Pool, ValuesLost
 from actors.process import Life
-from actors.queue import Queue
+from actors.queue import Queue, choose
 from actors.recovery import Recovery
 from actors.watch import Watch
 from actors.worker import RayProvider, Worker
@@ -95,12 +94,7 @@ class RayPool(Pool):
 
     def _give(self, job: Job[Any, Any], crew: Crew, workers: list[Worker]) -> None:
         """Gives a job to one worker, or to all workers of a gang. Only the first of a gang leaves values."""
-        try:
-            seats = crew.seats() if job.together else [None]
-        except (RayActorError, OutOfMemoryError, GetTimeoutError) as error:
-            self._recovery.do_again(job)
-            self._recovery.replace(workers[0], str(error))
-            return
+        seats = crew.seats() if len(workers) > 1 else [None]
         assert job.request is not None
         candidates = [value.candidates for value in job.needs]
         numbers = [len(contents) for contents in candidates]
@@ -181,9 +175,6 @@ class RayPool(Pool):
             return
         except RayError as error:
             raise JobFailed(label, f"{type(error).__name__}: {error}", "") from error
-        if isinstance(result, Failure) and result.broken:
-            self._recovery.replace(worker, result.cause)
-            return
         if isinstance(result, Failure) and not (job and job.done):  # already done, by the first member of the gang
             raise JobFailed(label, result.cause, result.traceback, result.memory, result.frames)
         del worker.calls[reference]

@@ -8,14 +8,13 @@ from typing import Any
 import ray
 
 from actors.actors import Actors
-from actors.gang import JOIN_S, Address, Seat
+from actors.gang import Seat
 from actors.instrument import JOBS, WORKERS, Reading
 from actors.job import Job, Setup, values_of
+from actors.nodes import room
 from actors.pool import ATTEMPTS, Group, JobFailed
-from actors.pulse import Pulse
 from actors.queue import Queue
-from actors.room import room
-from actors.worker import Worker
+from actors.worker import Pulse, Worker
 
 LATE_S = 30.0  # seconds after which a worker that Ray has not started counts as waiting for a node
 
@@ -29,7 +28,7 @@ class Crew:
         self.group = group
         self._actors, self._warn = actors, warn
         self._setups: list[Setup] = []
-        self._address: Address | None = None  # where the gang of its workers meets
+        self._met = False  # whether its workers have done a job as a gang
         numbers = dict.fromkeys([*range(group.workers), *actors.resting(group.name)])
         self.workers = [self._make(number) for number in numbers]
 
@@ -80,21 +79,21 @@ class Crew:
         self.workers += [self._make(number) for number, _ in zip(free, range(missing), strict=False)]
 
     def seats(self) -> list[Seat]:
-        """Returns the workers' seats in a gang. Raises RayActorError or GetTimeoutError if the first cannot tell."""
-        if self._address is None and len(self.workers) > 1:
-            self._address = ray.get(self.workers[0].actor.address.remote(), timeout=JOIN_S)
-        return [Seat(rank, len(self.workers), self._address) for rank in range(len(self.workers))]
+        """Returns the workers' seats in a gang."""
+        self._met = True
+        members = tuple(worker.actor for worker in self.workers)
+        return [Seat(rank, members) for rank in range(len(members))]
 
     # --- workers go ---------------------------------------------------------------------------------------------------
 
     def replace(self, dead: Worker, cause: str, *, blame: bool) -> list[Job[Any, Any]]:
         """Replaces a dead worker, and returns the jobs that it had.
 
-        If its gang has met, all members are replaced, because their connections are lost. blame: whether its job or
+        If it has worked in a gang, all members are replaced, because others may wait for it. blame: whether its job or
         set-up may be the cause. Raises JobFailed if it was one of several that died so.
         """
-        gone = list(self.workers) if self._address else [dead]
-        self._address = None
+        gone = list(self.workers) if self._met else [dead]
+        self._met = False
         suspects = dead.jobs if blame and dead.is_set_up else []  # it died in its set-up, before any of its jobs
         for worker in gone:
             ray.kill(worker.actor)  # it may be alive but out of reach, and would keep its resources

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any, NamedTuple, Self
 
 from actors.fault import Frame, Memory, describe, exhausted, frames_of, trace
-from actors.gang import Door, Gang, GangBroken, Members, Seat
+from actors.gang import Gang, Seat
 from actors.job import Request, Setup, Took, Value, values_of
 from actors.process import Machine, Process, state_of_process, this_machine
 
@@ -18,7 +18,6 @@ class Failure(NamedTuple):
 
     cause: str
     traceback: str
-    broken: bool = False  # True: nothing is wrong here, but another member of the gang is gone
     memory: Memory | None = None  # whose memory ran out, if that is the cause
     frames: tuple[Frame, ...] = ()  # the calls in the user's own code that led to it
 
@@ -26,7 +25,7 @@ class Failure(NamedTuple):
     def by(cls, error: BaseException, where: str = "") -> Self:
         """Returns an error as a value. where: what is said of the place where it was raised."""
         cause = describe(error) + (f" - {where}" if where else "")
-        return cls(cause, trace(error), isinstance(error, GangBroken), exhausted(error), frames_of(error))
+        return cls(cause, trace(error), exhausted(error), frames_of(error))
 
 
 class Done(NamedTuple):
@@ -62,8 +61,6 @@ class Host:
 
     def _forget(self) -> None:
         self._failure: Failure | None = None
-        self._door: Door | None = None
-        self._gang: Members | None = None
         self._worker: Any = None
 
     def open(self, factory: Callable[[], Any]) -> Failure | None:
@@ -123,7 +120,7 @@ class Host:
     ) -> Any:
         _fill(request, contents)
         self._state = self._state or state_of_process()  # a group without set-ups has none yet
-        answer, took = timed(request.call, self._worker, self._join(seat) if seat else Gang())
+        answer, took = timed(request.call, self._worker, self.gang(seat) if seat else Gang())
         if seat and seat.rank:
             return (Done(None, took),)
         left = values_of(answer.left)
@@ -137,12 +134,9 @@ class Host:
         """Returns what error messages say of where this process is; empty if that is clear."""
         return ""
 
-    def _join(self, seat: Seat) -> Gang:
-        if seat.size == 1:
-            return Gang()
-        if self._gang is None:  # if a member of a gang dies, all are replaced
-            self._gang = Members(seat, None if seat.rank else self._door)
-        return self._gang
+    def gang(self, seat: Seat) -> Gang:
+        """Returns the gang in which it has a seat."""
+        raise NotImplementedError
 
 
 def _fill(request: Request[Any, Any] | Setup, contents: Sequence[Any]) -> None:

@@ -1,13 +1,17 @@
-"""Calls that are made on every node of a Ray cluster."""
+"""The nodes of a Ray cluster: calls that are made on each of them, and how many more actors they have room for."""
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import ray
+from ray._private.state import available_resources_per_node
 from ray.exceptions import RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from actors.on_node import OnNode
+from actors.node import OnNode, has_labels
+from actors.placement import resources_of, selector
+from actors.pool import Needs
 
 Answer = TypeVar("Answer")
 
@@ -53,3 +57,19 @@ def _answer(reference: Any, within_s: float) -> tuple[Any, str]:
         return None, f"{type(error.cause).__name__}: {error.cause}"
     except RayError as error:
         return None, f"{type(error).__name__}: {error}"
+
+
+def room(needs: Needs, most: int) -> int:
+    """Returns for how many more actors with these needs there is room, as far as Ray knows, at most `most`.
+
+    Each must have all that it needs on one node. GPUs of a node count together, so that an actor may find that no
+    single one has its fraction left; it then waits.
+    """
+    wanted, labels, free = resources_of(needs), selector(needs), available_resources_per_node()
+    fitting = [node["NodeID"] for node in ray.nodes() if node["Alive"] and has_labels(labels, node["Labels"])]
+    return min(most, sum(_times(wanted, free.get(node, {}), most) for node in fitting))
+
+
+def _times(wanted: Mapping[str, float], free: Mapping[str, float], most: int) -> int:
+    """How many times a node has what is wanted, at most `most`."""
+    return min([most, *(math.floor(free.get(kind, 0.0) / amount + 1e-6) for kind, amount in wanted.items())])

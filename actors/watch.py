@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 from actors.crew import Crew
 from actors.pool import JobFailed
-from actors.pulse import interval
-from actors.worker import Worker
+from actors.worker import Worker, interval
 
 LOOK_S = 2.0  # seconds between looks for room, and for workers that wait for a node
 LEAST_WAIT_S = 120.0  # seconds that a run always waits for a node, because Ray takes a while to see that one is lost

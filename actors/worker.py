@@ -1,16 +1,53 @@
 """A worker on Ray: an actor that hosts it, and what the pool knows of it."""
 
+import threading
 import time
+from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import ray
 
-from actors.gang import Address, Door
+from actors.gang import Gang, Seat
 from actors.host import Failure, Host
 from actors.job import Job, Query, Result
 from actors.process import Life, Process
-from actors.pulse import Pulse
+
+
+class Mailbox:
+    """What the members of a gang have passed to this one, by the number of the exchange."""
+
+    def __init__(self) -> None:
+        self._passed: dict[int, dict[int, Any]] = defaultdict(dict)
+        self._changed = threading.Condition()
+
+    def put(self, number: int, rank: int, passed: Any) -> None:
+        with self._changed:
+            self._passed[number][rank] = passed
+            self._changed.notify_all()
+
+    def take(self, number: int, size: int) -> list[Any]:
+        """Waits until so many have passed something, and returns it in order of rank."""
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._passed[number]) == size)
+            return [passed for _, passed in sorted(self._passed.pop(number).items(), key=lambda item: item[0])]
+
+
+class Members(Gang):
+    """A gang of several actors, as one of them sees it. It waits for others; if one dies, the pool ends all of them."""
+
+    def __init__(self, seat: Seat, mail: Mailbox) -> None:
+        self.rank, self.size = seat.rank, len(seat.members)
+        self._others = [member for rank, member in enumerate(seat.members) if rank != seat.rank]
+        self._mail, self._number = mail, 0
+
+    def gather(self, mine: Any) -> list[Any]:
+        self._number += 1
+        for other in self._others:
+            other.receive.remote(self._number, self.rank, mine)
+        self._mail.put(self._number, self.rank, mine)
+        return self._mail.take(self._number, self.size)
 
 
 class RayHost(Host):
@@ -21,14 +58,24 @@ class RayHost(Host):
         node: str = ray.get_runtime_context().get_node_id()
         return node
 
-    @ray.method(concurrency_group="pings")
+    @ray.method(concurrency_group="beside")
     def answer(self) -> None:
-        """Answers a ping, in a thread of its own."""
+        """Answers a ping, in a thread beside that of jobs."""
 
-    def address(self) -> Address:
-        """Opens a door for the gang of which this is the first member, and returns its address."""
-        self._door = Door(ray.util.get_node_ip_address())
-        return self._door.address
+    @ray.method(concurrency_group="beside")
+    def receive(self, number: int, rank: int, passed: Any) -> None:
+        """Takes what another member of its gang passed, in that thread, too."""
+        self._mail.put(number, rank, passed)
+
+    def _forget(self) -> None:
+        super()._forget()
+        self._mail = Mailbox()
+        self._gang: Members | None = None
+
+    def gang(self, seat: Seat) -> Gang:
+        if self._gang is None:  # if a member of a gang dies, all are replaced
+            self._gang = Members(seat, self._mail)
+        return self._gang
 
     def where(self) -> str:
         """Returns the node, where there are several: a file may be on some of them only."""
@@ -39,13 +86,47 @@ class RayHost(Host):
 def actor_class(group: str) -> Any:
     """Returns the actor class of a group. Its name, such as Client, is the workers' role in Ray's dashboard."""
     remote: Any = ray.remote  # its types lack this option
-    return remote(concurrency_groups={"pings": 1})(type(group.capitalize(), (RayHost,), {"__module__": __name__}))
+    return remote(concurrency_groups={"beside": 1})(type(group.capitalize(), (RayHost,), {"__module__": __name__}))
 
 
 def process() -> Process:
     """Describes the process of an actor."""
     given = ray.get_runtime_context().get_accelerator_ids().get("GPU", [])
     return Process.this(ray.util.get_node_ip_address(), given)
+
+
+class Pulse:
+    """Counts for how long an actor has not answered a ping."""
+
+    def __init__(self, name: str, ping: Callable[[], Any], answered: Callable[[Any], bool]) -> None:
+        """ping: asks the actor, and returns a reference to its answer. answered: whether that is there."""
+        self._name, self._ping, self._answered = name, ping, answered
+        self._asked: Any = None  # the reference to an answer that has not come yet
+        self._warned = False
+        self.silent_s = 0.0
+
+    def beat(self, passed_s: float, patience_s: float) -> str | None:
+        """Looks for an answer.
+
+        Returns a warning, once in each silence, when half of the patience is over.
+        passed_s: seconds since the last call; long gaps between calls do not count as silence, because then the caller
+        stood still.
+        """
+        if self._asked is None:
+            self._asked = self._ping()
+        elif self._answered(self._asked):
+            self._asked, self._warned, self.silent_s = None, False, 0.0
+        else:
+            self.silent_s += min(passed_s, 2 * interval(patience_s))
+        if self._warned or self.silent_s < patience_s / 2:
+            return None
+        self._warned = True
+        return f"{self._name} has not answered for {self.silent_s:.0f} s; it is given up after {patience_s:g} s"
+
+
+def interval(patience_s: float) -> float:
+    """Returns how many seconds to wait from one beat to the next."""
+    return min(max(patience_s / 20, 0.2), 10.0)
 
 
 @dataclass(eq=False)

@@ -20,8 +20,8 @@ from actors.crew import is_there
 from actors.fault import brief
 from actors.placement import Demand, Placement, within
 from actors.pool import JobFailed, SchedulerDied
-from actors.pulse import Pulse, interval
 from actors.scheduler import STOP_S, Program, Scheduler
+from actors.worker import Pulse, interval
 
 ALIVE_S = 30.0  # seconds that a scheduler which waits for a run may take to answer, on a busy machine
 

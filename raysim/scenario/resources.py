@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from actors.labels import match
+from actors.node import has_labels
 from raysim.parts.errors import quoted
 from raysim.parts.part import Clients, Count, Fraction, NonNegative, Part, Positive, Seconds, Unit
 
@@ -49,7 +49,7 @@ class Nodes(Part):
 
     def allow(self, labels: Mapping[str, str]) -> bool:
         """Whether a node with these labels has those that it must have."""
-        return match(self.labels, labels)
+        return has_labels(self.labels, labels)
 
 
 class Resources(Part):

@@ -102,7 +102,7 @@ def test_what_accepts_and_is_no_ray_is_not_waited_for(answer: bytes, monkeypatch
 
 @pytest.mark.parametrize("there", [True, False])
 def test_the_token_is_for_its_owner_only(there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from actors.token import keep_token_private
+    from actors.connection import keep_token_private
 
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):

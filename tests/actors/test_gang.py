@@ -1,11 +1,7 @@
 """Workers that do one job together: by themselves, and as aggregators that share a search."""
 
-import socket
-import threading
 import time
 from collections.abc import Iterator
-from multiprocessing import AuthenticationError
-from multiprocessing.connection import Client
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +12,6 @@ from toys_jobs import DieLate, DieOnceTogether, DieTogether, Fail, LingerOnce, P
 
 import raysim
 from actors import Group, InlinePool, Job, JobFailed, Pool, Request
-from actors.gang import Door, Members, Seat
 from raysim.engine.progress import Progress
 
 
@@ -129,59 +124,6 @@ def test_in_this_process_a_value_of_the_request_is_left_as_it_is() -> None:
     new, same, other = finish(pool, PassOn(first, second)).left
     assert (new.content, same.content, other.content) == ([2, 1], [2], [1])
     assert same.content is second.content
-
-
-# --- the door ---------------------------------------------------------------------------------------------------------
-
-
-def test_strangers_are_turned_away_at_the_door(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One with a wrong key, one that says nothing, and one that hangs up; the member comes after them."""
-    monkeypatch.setattr("actors.gang.GREET_S", 1.0)
-    door = Door("127.0.0.1")
-    where = (door.address.host, door.address.port)
-    silent, gone = (socket.create_connection(where) for _ in range(2))
-    gone.close()
-    seen: list[BaseException] = []
-
-    def visit() -> None:
-        try:
-            Client(where, authkey=b"wrong")
-        except (AuthenticationError, EOFError, OSError) as error:
-            seen.append(error)
-        member = Members(Seat(1, 2, door.address), None)
-        assert member.gather("one") == ["zero", "one"]
-
-    visitor = threading.Thread(target=visit)
-    visitor.start()
-    first = Members(Seat(0, 2, door.address), door)
-    assert first.gather("zero") == ["zero", "one"]
-    visitor.join()
-    silent.close()
-    assert len(seen) == 1
-
-
-def test_a_stranger_that_sends_byte_by_byte_keeps_nobody_waiting_and_is_hung_up_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("actors.gang.GREET_S", 1.0)
-    door = Door("127.0.0.1")
-    began = time.monotonic()
-    with socket.create_connection((door.address.host, door.address.port)) as slow:
-        visitor = threading.Thread(target=lambda: Members(Seat(1, 2, door.address), None).gather("one"))
-        visitor.start()
-        first = Members(Seat(0, 2, door.address), door)
-        assert time.monotonic() - began < 0.9
-        assert first.gather("zero") == ["zero", "one"]
-        visitor.join()
-        with pytest.raises(OSError):
-            while time.monotonic() - began < 30:
-                slow.send(b"\0")
-                time.sleep(0.05)
-
-
-def test_members_that_do_not_come_are_waited_for_with_a_limit() -> None:
-    with pytest.raises(TimeoutError):
-        Door("127.0.0.1").admit(1, within_s=0.1)
 
 
 # --- aggregators ------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from toys_jobs import Adder, Attach, Sleep, Telling
 from waiting import PATIENT_S
 
 from actors import Group, JobFailed
-from actors.pulse import Pulse
+from actors.worker import Pulse
 from raysim.cli.signals import ENDING, ending_by_signals
 from results import open_run
 

@@ -88,7 +88,7 @@ def test_what_no_node_has_is_told(nodes: Nodes, tmp_path: Path) -> None:
 ROOM = """
 import ray
 from actors import Needs
-from actors.room import room
+from actors.nodes import room
 
 ray.init(address={address!r}, log_to_driver=False)
 print(room(Needs(1), 100), room(Needs(1), 5), room(Needs(3), 100), room(Needs(1, labels={{"disk": "!none"}}), 100))
