@@ -19,8 +19,7 @@ with one_line_if_interrupted():  # it takes a second
     from raysim.runs.fork import fork
     from raysim.runs.on_ray import session, shutdown
     from raysim.runs.result import Interrupted, Result
-    from raysim.runs.resume import end, resume
-    from raysim.runs.run import run
+    from raysim.runs.run import end, resume, run
     from raysim.scenario import Scenario, load_scenario, parse_scenario
     from raysim.sweep import Plan, load_sweep, run_all
     from raysim.version import __version__

@@ -15,6 +15,7 @@ from peers_runs import peers
 import raysim
 from raysim.data import federate
 from raysim.runs.execution import Execution
+from results.ending import Status
 
 
 def test_the_saved_tensors_make_the_module(simulate: Simulate) -> None:
@@ -113,7 +114,7 @@ def test_whoever_watches_cannot_end_a_run_that_is_over(tmp_path: Path) -> None:
     """On Ray, a run may come to its end before its last progress is looked at."""
     scenario = raysim.parse_scenario(digits(run__rounds=2))
     result = raysim.run(scenario, out=tmp_path, inline=True)
-    Execution(scenario, result.folder).settle("stopped", early="seen enough")
+    Execution(scenario, result.folder).settle(Status.STOPPED, early="seen enough")
     assert raysim.Result(result.folder).info == result.info
 
 

@@ -28,8 +28,7 @@ from raysim.cli.new import new
 from raysim.cli.partition import partition
 from raysim.cli.parts import list_parts
 from raysim.cli.plot import plot
-from raysim.cli.resume import end, fork, resume
-from raysim.cli.run import run
+from raysim.cli.run import end, fork, resume, run
 from raysim.cli.scenarios import scenarios
 from raysim.cli.serve import serve
 from raysim.cli.sweep import sweep

@@ -15,6 +15,7 @@ from raysim.observers import Lines, Observer
 from raysim.observers.live import Bar, bars
 from raysim.observers.observer import RunBegin
 from raysim.parts.errors import RunFailed
+from raysim.runs.place import RunPlace
 from raysim.runs.result import Result
 from raysim.scenario import Scenario
 from results import summary
@@ -26,19 +27,19 @@ from results.texts import count
 def watch(
     scenario: Scenario,
     start: Callable[[Observer], Result],
+    place: RunPlace,
     *,
-    where: str,
     label: str | None = None,
     dry: bool = False,
 ) -> Result:
     """Shows the progress of a run, then its summary and where its folder is, and returns its result.
 
-    start: runs the scenario; gets the observer that shows it. where: where it runs, for the display. label: how its
+    start: runs the scenario; gets the observer that shows it. place: where it runs. label: how its
     lines begin; by default with the scenario's name.
     """
     console, label = Terminal(), label or scenario.name
     with _telling(console), bars(console, transient=dry) if console.is_interactive else nullcontext() as shown:
-        state = f"starting in {where}"
+        state = f"starting in {place}"
         if shown:
             name = f"[bold]{escape(label)}"
             result = start(Bar(shown, shown.add_task(name, total=scenario.run.rounds, state=state)))
@@ -49,7 +50,7 @@ def watch(
     if dry:
         console.print(timeline(result.run.first("updates", 20)))
     console.print(f"results in [bold]{escape(str(result.folder))}", soft_wrap=True, highlight=False)
-    if where == "Ray" and (hint := faster_here(result)):
+    if place.on_ray and (hint := faster_here(result)):
         console.print(hint, soft_wrap=True, highlight=False)
     return result
 

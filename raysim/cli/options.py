@@ -11,11 +11,11 @@ from raysim.cli.bad_input import refuse
 from raysim.observers import Observer
 from raysim.parts.errors import ScenarioError, no_faults
 from raysim.parts.plain import as_tuples
+from raysim.runs.place import RunPlace
 from raysim.scenario.explain import explain
 from raysim.scenario.run_settings import RunSettings
 from results.disk import CannotWrite, require_folder
 from results.location import UnknownLocation, is_local, location
-from results.texts import count
 from results.yaml import parse
 
 ScenarioFiles = Annotated[list[Path], typer.Argument(help="Scenario files (YAML).", show_default=False)]
@@ -24,6 +24,7 @@ Overrides = Annotated[
     typer.Option("--set", metavar="KEY.PATH=VALUE", help="Replace a key of the scenario; can be repeated."),
 ]
 Case = Annotated[str | None, typer.Option(help="Take this case of the file's sweep, without its grid and its search.")]
+Inline = Annotated[bool, typer.Option("--inline", help="Run in this process, without Ray; the numbers are the same.")]
 Address = Annotated[
     str | None,
     typer.Option(help="Ray cluster, such as auto or host:port; by default RAY_ADDRESS, or else a new local Ray."),
@@ -39,14 +40,12 @@ Local = Annotated[
 ]
 
 
-def place(*, inline: bool, local: int | None, address: str | None) -> str:
-    """Returns in words where a command runs. Ends it with exit code 2 if its options name several places."""
-    if local is None:
-        return "this process" if inline else "Ray"
-    if inline or address is not None:
-        other = "--inline" if inline else "--address"
-        raise typer.BadParameter(f"--local {local} and {other} name two places to run; give one of them")
-    return f"{count(local, 'worker')} on this machine"
+def place_of(inline: bool, local: int | None, address: str | None) -> RunPlace:
+    """Returns the place that options name. Ends the command with exit code 2 if they name several."""
+    try:
+        return RunPlace(inline, local, address)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
 
 
 _PART = "NAME|MODULE:CLASS|{name: NAME, KEY: VALUE}"
@@ -128,4 +127,3 @@ RunFolders = Annotated[
 FolderOfRuns = Annotated[
     Path, typer.Argument(help="A folder of runs, or its URI.", parser=to_location, show_default=False)
 ]
-Inline = Annotated[bool, typer.Option("--inline", help="Run in this process, without Ray; the numbers are the same.")]

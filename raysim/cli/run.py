@@ -1,11 +1,13 @@
-"""The command `run`."""
+"""The commands `run`, `resume` and `fork`, which carry out runs, and `end`, which declares one over."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from raysim.cli.bad_input import refuse, tell
+from raysim.cli.bad_input import refuse, refusing_wrong_runs, tell
 from raysim.cli.display import exit_code, sum_up, watch
 from raysim.cli.options import (
     Address,
@@ -16,17 +18,20 @@ from raysim.cli.options import (
     Observe,
     Out,
     Overrides,
+    RunFolder,
     ScenarioFiles,
     named_observers,
-    place,
+    place_of,
 )
 from raysim.cli.signals import ending_by_signals
+from raysim.engine.checkpoint import Checkpoint
 from raysim.observers import Observer
 from raysim.parts.errors import ScenarioError
+from raysim.runs import fork as forks
+from raysim.runs import run as runs
 from raysim.runs.observing import observers_of
-from raysim.runs.on_ray import connect
+from raysim.runs.place import RunPlace
 from raysim.runs.result import Result
-from raysim.runs.run import run as start
 from raysim.scenario import Scenario, load_scenario
 from raysim.sweep.batch import labels
 
@@ -47,23 +52,18 @@ def run(
     log: Log = None,
 ) -> None:
     """Run scenarios, one after another. One that fails does not stop the next. The exit code is 3 if one diverged."""
-    where = place(inline=inline or dry, local=None if dry else local, address=address)
+    place = RunPlace(inline=True) if dry else place_of(inline, local, address)
     loaded = _load(scenarios, overrides or [], case)
     watchers = named_observers(observe, log)
-
     how: dict[str, Any] = {"inline": inline, "local": local, "address": address, "out": out, "resume": resume}
 
     def carry_out(scenario: Scenario, label: str | None = None) -> Result:
         own = [observer.for_run() for observer in watchers]
-
-        def begin(shown: Observer) -> Result:
-            return start(scenario, observers=[shown, *own], dry=dry, progress=False, **how)
-
-        return watch(scenario, begin, where=where, label=label, dry=dry)
+        start = partial(runs.run, scenario, dry=dry, progress=False, **how)
+        return watch(scenario, lambda shown: start(observers=[shown, *own]), place, label=label, dry=dry)
 
     with ending_by_signals():
-        if where == "Ray":
-            connect(loaded, address)  # before the progress display starts, because Ray prints something
+        place.connect(*loaded)  # before the progress display starts, because Ray prints something
         if len(loaded) == 1:
             raise typer.Exit(exit_code(carry_out(loaded[0])))
         ends: list[Result | Exception] = []
@@ -76,6 +76,61 @@ def run(
                 ends.append(error)
         sum_up(names, ends)
     raise typer.Exit(exit_code(*ends))
+
+
+def resume(
+    folder: RunFolder,
+    overrides: Overrides = None,
+    inline: Inline = False,
+    local: Local = None,
+    address: Address = None,
+    observe: Observe = None,
+    log: Log = None,
+) -> None:
+    """Go on with a run that ended early, or with a finished one for more rounds."""
+    place, watchers = place_of(inline, local, address), named_observers(observe, log)
+    with refusing_wrong_runs():
+        scenario = runs.scenario_to_resume(folder, overrides or [])
+    checkpoint = Checkpoint.read(folder)
+    begin = f"round {checkpoint.round + 1}" if checkpoint else "its beginning, because it has no checkpoint"
+    typer.echo(f"{folder.name} goes on from {begin}")
+    how: dict[str, Any] = {"inline": inline, "local": local, "address": address}
+    _go_on(scenario, partial(runs.resume, folder, overrides or [], **how), watchers, place)
+
+
+def fork(
+    folder: RunFolder,
+    at: Annotated[int, typer.Option(min=1, help="Server steps, or rounds of peers, after which the settings change.")],
+    overrides: Overrides = None,
+    inline: Inline = False,
+    local: Local = None,
+    address: Address = None,
+    out: Out = Path("runs"),
+    observe: Observe = None,
+    log: Log = None,
+) -> None:
+    """Start a new run from a version of another one, with other settings from there on."""
+    place, watchers = place_of(inline, local, address), named_observers(observe, log)
+    with refusing_wrong_runs():
+        _, scenario = forks.scenario_to_fork(folder, at, overrides or [])
+    how: dict[str, Any] = {"inline": inline, "local": local, "address": address, "out": out}
+    _go_on(scenario, partial(forks.fork, folder, at, overrides or [], **how), watchers, place)
+
+
+def end(folder: RunFolder) -> None:
+    """Declare a run over that ended early, so that comparisons count it and sweeps do not go on with it."""
+    with refusing_wrong_runs():
+        result = runs.end(folder)
+    typer.echo(f"{result.folder.name} is over, {result.run.status}; `raysim resume` would go on with it")
+
+
+def _go_on(scenario: Scenario, start: Callable[..., Result], watchers: list[Observer], place: RunPlace) -> None:
+    """Shows how a run goes on, and ends the command with its exit code. start: gets the observers."""
+    with ending_by_signals():
+        place.connect(scenario)
+        begin = partial(start, progress=False)
+        result = watch(scenario, lambda shown: begin(observers=[shown, *watchers]), place)
+        raise typer.Exit(exit_code(result))
 
 
 def _load(paths: list[Path], overrides: list[str], case: str | None) -> list[Scenario]:

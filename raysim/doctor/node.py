@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from actors import Machine, this_machine
-from raysim.runs.folder import installed
+from raysim.runs.record import installed
 from raysim.version import __version__
 from raysim.workers.device import stand_in, stand_in_bytes
 from results.location import UnknownLocation, location

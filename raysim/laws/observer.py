@@ -7,8 +7,9 @@ from raysim.laws import runs
 from raysim.laws.law import Broken, Groups, NotTried
 from raysim.laws.subject import Subject
 from raysim.runs.execution import Execution
+from raysim.runs.launch import launch, new_folder
 from raysim.runs.observing import Observing, observers_of
-from raysim.runs.run import launch, new_folder
+from raysim.runs.place import RunPlace
 
 
 def it_sees_a_run(subject: Subject) -> None:
@@ -32,7 +33,7 @@ def observed(subject: Subject) -> tuple[runs.Finished, Observing]:
     observing = Observing(scenario, observers_of(scenario))
     with tempfile.TemporaryDirectory() as folder:
         execution = Execution(scenario, new_folder(Path(folder), "trial"))
-        result = launch(scenario, lambda: execution, inline=True, address=None, observing=observing)
+        result = launch(scenario, lambda: execution, RunPlace(inline=True), observing)
         return runs.Finished(result), observing
 
 

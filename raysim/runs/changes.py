@@ -7,11 +7,12 @@ from pathlib import Path
 
 from raysim.engine.checkpoint import Checkpoint
 from raysim.parts.errors import CannotGoOn, Problem, ScenarioError
-from raysim.runs.folder import installed
+from raysim.runs.record import installed
 from raysim.scenario import Scenario, parse_scenario
 from raysim.scenario.run_settings import RunSettings, Until
 from raysim.scenario.yaml import override_all
 from results import Run
+from results.disk import require_folder
 from results.keys import Value, flatten
 from results.location import is_local
 from results.writing_process import state
@@ -45,6 +46,31 @@ def require_no_links(folder: Path) -> None:
                 raise CannotGoOn(f"{link.parent}: {text}; put what it leads to in its place, or delete it")
 
 
+def resumed(run: Run, lockable: bool, overrides: Sequence[str]) -> Scenario:
+    """Returns the scenario with which a run would go on. lockable: whether its folder is locked. Raises what
+    `raysim.resume` does."""
+    require_ended(run, lockable)
+    require_no_links(run.folder)
+    require_folder(run.folder)  # raises CannotWrite
+    folder, info, source = run.folder, run.info, str(run.folder)
+    if info.get("dry"):
+        raise CannotGoOn(f"{folder}: must hold a run that has trained, got a dry run; run its scenario")
+    before, after = changed(run, overrides)
+    refuse(source, before, after, lambda key: key.startswith(LATER) and key not in BITS, "of a run that goes on")
+    checkpoint = Checkpoint.read(folder)
+    origin = info.get("forked_from")
+    if "forking" in info or (origin and (checkpoint is None or checkpoint.version < origin["version"])):
+        text = "must have a checkpoint from its version or later, because its past had other settings, got none"
+        raise CannotGoOn(f"{folder}: this is a fork, which {text}; fork again")
+    _refuse_sooner(source, before.run, after.run, checkpoint)
+    same = all(getattr(after.run, key) == getattr(before.run, key) for key in ("rounds", "until", "save_clients"))
+    if info["status"] == "finished" and same:
+        more = "time to go on, such as --set run.until.virtual_time=1000"
+        more = more if after.run.rounds is None else "rounds to go on, such as --set run.rounds=1000"
+        raise CannotGoOn(f"{folder}: the run is finished; give it more {more}")
+    return after
+
+
 def changed(run: Run, overrides: Sequence[str]) -> tuple[Scenario, Scenario]:
     """Returns the scenario of a run before and after its keys are changed.
 
@@ -72,7 +98,7 @@ def differences(before: Scenario, after: Scenario) -> dict[str, tuple[Value, Val
     return {key: values for key, values in both.items() if values[0] != values[1]}
 
 
-def refuse_sooner(source: str, before: RunSettings, after: RunSettings, checkpoint: Checkpoint | None) -> None:
+def _refuse_sooner(source: str, before: RunSettings, after: RunSettings, checkpoint: Checkpoint | None) -> None:
     """Raises ScenarioError if a run would end sooner than it was to, because that would delete what it has done.
 
     What did not end it before may end it now, unless the run is past that.

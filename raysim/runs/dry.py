@@ -1,45 +1,78 @@
 """The dry run: it writes a scenario's timeline into the tables of a run, and trains nothing."""
 
 import gc
+import logging
 import math
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from actors import JobFailed
 from actors.fault import describe
 from raysim.data import federate
 from raysim.engine.families import family_of
 from raysim.engine.recorder import Recorder
-from raysim.parts.errors import Problem, ScenarioError
-from raysim.runs.folder import now, run_info
+from raysim.parts.errors import Problem, RunFailed, ScenarioError
+from raysim.parts.process import isolated
+from raysim.runs.explained import explained
 from raysim.runs.origin import Origin, record_origin
+from raysim.runs.record import RunRecord, now
+from raysim.runs.result import Result
 from raysim.scenario import Scenario
-from results import Writer, write_json
+from results import Writer
+from results.ending import Status
+
+_log = logging.getLogger("raysim")
 
 
-def dry_run(scenario: Scenario, folder: Path) -> None:
-    """Writes the timeline into the folder: who is picked when, and whether each update is used, too late or lost."""
-    info = run_info(scenario, folder.name, "dry") | {"dry": True} | record_origin(Origin.known_for(scenario), folder)
-    info["notes"] = [*info["notes"], *dry_notes(scenario)]
+def dry_run(scenario: Scenario, make_folder: Callable[[], Path]) -> Result:
+    """Writes the timeline into a folder: who is picked when, and whether each update is used, too late or lost.
+
+    make_folder: makes that folder, once it is clear that the timeline can be known. Raises ScenarioError if it cannot,
+    and RunFailed if it turns out to be impossible.
+    """
+    if problems := [*_unknown(scenario)]:
+        raise ScenarioError(scenario.name, problems)
+    folder = make_folder()
+    try:
+        with isolated():
+            _write(scenario, folder)
+    except (Exception, SystemExit) as error:  # missing data, scripted picks that cannot be followed, a user's class
+        failed = explained(JobFailed.by(error, "the timeline"), scenario)
+        raise RunFailed(failed.label, failed.cause, failed.traceback, folder) from error
+    return Result(folder)
+
+
+def _write(scenario: Scenario, folder: Path) -> None:
+    """Writes tables and run.json."""
+    record = RunRecord.begun(
+        scenario, folder.name, Status.DRY, dry=True, **record_origin(Origin.known_for(scenario), folder)
+    )
+    if scenario.run.until is not None and (trained := scenario.run.until.trained):
+        text = f"run.until: an end by {trained} is known only once clients train; this timeline goes on without it"
+        record = record.noting(text)
+        _log.warning(f"{scenario.name}: {text}")
     writer = Writer(folder, folder.name)
     family = family_of(scenario)
     recorder: Recorder = family.recorder(writer)
+    outcome: dict[str, Any] = {}
     try:
         with _rare_collections():
             federation = federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
             recorder.partition(federation.partition_table())
             deque(family.dry(recorder, federation, lambda: family.worker(federation).cost()), maxlen=0)
     except (Exception, SystemExit) as error:
-        info |= {"status": "failed", "error": describe(error)}
+        outcome = {"status": Status.FAILED, "error": describe(error)}
         raise
     except BaseException:  # such as Ctrl-C
-        info["status"] = "interrupted"
+        outcome = {"status": Status.INTERRUPTED}
         raise
     finally:
         writer.close()
-        info |= {"finished_at": now(), **recorder.outcome()}
-        write_json(folder, info)
+        replace(record, finished_at=now(), **recorder.outcome(), **outcome).write(folder)
 
 
 @contextmanager
@@ -58,19 +91,6 @@ def _rare_collections() -> Iterator[None]:
         gc.unfreeze()
 
 
-def dry_notes(scenario: Scenario) -> list[str]:
-    """Returns a note if the run might end before its timeline does, which a dry run cannot know."""
-    if scenario.run.until is None or not (trained := scenario.run.until.trained):
-        return []
-    return [f"run.until: an end by {trained} is known only once clients train; this timeline goes on without it"]
-
-
-def require_plan(scenario: Scenario) -> None:
-    """Raises ScenarioError if the timeline, or its end, is known only once clients have trained."""
-    if problems := [*_unknown(scenario)]:
-        raise ScenarioError(scenario.name, problems)
-
-
 def _unknown(scenario: Scenario) -> Iterator[Problem]:
     """Yields what a dry run cannot know."""
     dry = "in a dry run, which trains nobody, got"
@@ -84,7 +104,5 @@ def _unknown(scenario: Scenario) -> Iterator[Problem]:
         yield Problem("world.dispatch.policy", text)
     if scenario.delays_follow_training:
         got = f"compute with {scenario.algorithm.name}, whose clients may stop early"
-        text = (
-            f"must not depend on how long clients really train {dry} {got}; take other delays, or run it without --dry"
-        )
+        text = f"must not depend on how long clients really train {dry} {got}"
         yield Problem("world.delay", f"{text}; take other delays, or run it without --dry")

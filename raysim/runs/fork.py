@@ -1,23 +1,26 @@
 """Forks: runs that start from a version of another run. `fork` is available as `raysim.fork`."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from raysim.engine.checkpoint import FOLDER, Checkpoint
-from raysim.observers.live import showing
 from raysim.observers.observer import Watcher
 from raysim.parts.errors import CannotGoOn, Problem, ScenarioError
 from raysim.runs.changes import BITS, LATER, changed, differences, refuse, require_ended
 from raysim.runs.execution import Execution
+from raysim.runs.launch import launch, new_folder
 from raysim.runs.lock import locked
-from raysim.runs.observing import Observing, observers_of
+from raysim.runs.observing import watching
+from raysim.runs.place import RunPlace
+from raysim.runs.record import RunRecord
 from raysim.runs.result import Result, leaving_result
-from raysim.runs.run import launch, new_folder
 from raysim.scenario import Scenario
 from raysim.scenario.peer_checks import MOST_ROUNDS
-from results import Run, open_run, this_process, write_json
+from results import Run, open_run, this_process
 from results.disk import writing
+from results.ending import Status
 from results.location import location
 from results.schemas import TABLES
 from results.store import copy_folder
@@ -50,6 +53,7 @@ def fork(
     overrides: the keys that change, in the blocks algorithm, local and run. For the other arguments, see `run`.
     Raises what `resume` does.
     """
+    place = RunPlace(inline, local, address)
     source = open_run(location(folder)).folder.resolve()
     before, after = scenario_to_fork(source, at, overrides)
     # Until its version, the fork is the old run, for as many rounds as the new one has: what peers do depends on that.
@@ -61,18 +65,16 @@ def fork(
         made = new_folder(location(out), after.name)
         with locked(source, shared=True):
             goes_on = _copy(source, made, at, origin)
-        past = {} if goes_on else open_run(source).info
+            past = None if goes_on else RunRecord.read(source)
         return Execution(old, made, goes_on=goes_on, until=at, facts={"forking": origin}, past=past)
 
-    with showing(progress) as shown:
-        observing = Observing(after, observers_of(after, [*shown.observers, *observers]))
-        where: dict[str, Any] = {"inline": inline, "local": local, "address": address, "observing": observing}
-        past = launch(old, first, **where)
+    with watching(after, observers, progress) as observing:
+        past = launch(old, first, place, observing)
         if past.info["status"] != "forking":  # it was stopped before, or has diverged
             return past
         second = Execution(after, past.folder, goes_on=True, facts={"forked_from": origin})
         with locked(past.folder):
-            return launch(after, lambda: second, **where)
+            return launch(after, lambda: second, place, observing)
 
 
 def scenario_to_fork(folder: Path, at: int, overrides: Sequence[str]) -> tuple[Scenario, Scenario]:
@@ -173,11 +175,12 @@ def _copy(source: Path, target: Path, at: int, origin: dict[str, Any]) -> bool:
 
     origin: what run.json says of where the copy is from, until the fork has come to its version.
     """
-    checkpoint = Checkpoint.read(source)
-    if checkpoint is None or checkpoint.version >= at:
+    checkpoint, record = Checkpoint.read(source), RunRecord.read(source)
+    if record is None or checkpoint is None or checkpoint.version >= at:
         return False
-    about = {"run": target.name, "status": "forking", "forking": origin, "holder": this_process(), "resumed": []}
-    write_json(target, open_run(source).info | about)  # first, so that a half copy is never taken for the run
+    holder = this_process()
+    copied = replace(record, run=target.name, status=Status.FORKING, forking=origin, holder=holder, resumed=[])
+    copied.write(target)  # first, so that a half copy is never taken for the run
     for name in (*TABLES, FOLDER):
         if (source / name).is_dir():
             with writing(target / name):

@@ -19,9 +19,10 @@ from raysim.engine.recorder import Nowhere, Recorder
 from raysim.parts.errors import BadInput, BadValue, Problem, located
 from raysim.parts.process import isolated
 from raysim.runs.explained import culprit_of
-from raysim.runs.folder import run_info
+from raysim.runs.record import RunRecord
 from raysim.scenario import Scenario
-from results import Writer, write_json
+from results import Writer
+from results.ending import Status
 
 _HAPPENINGS = 20  # how many happenings of a timeline a check follows
 
@@ -155,7 +156,7 @@ def write_partition(scenario: Scenario, folder: Path) -> None:
     if found:
         raise BadInput(found[0].path, found[0].text)
     folder.mkdir(parents=True)
-    write_json(folder, {**run_info(scenario, folder.name, "dry"), "totals": {}})
+    RunRecord.begun(scenario, folder.name, Status.DRY, totals={}).write(folder)
     writer = Writer(folder, folder.name)
     recorder: Recorder = family_of(scenario).recorder(writer)
     recorder.partition(federation.partition_table())

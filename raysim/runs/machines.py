@@ -4,10 +4,12 @@ import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeAlias
 
-from actors import Life, Machine
+from actors import JobFailed, Life, Machine
 from raysim.parts.errors import Problem, ScenarioError
+
+Kind: TypeAlias = Mapping[str, Any]  # of machine: an entry of the list `machines` of run.json
 
 # torch's own kernels, oneDNN and MKL each choose by themselves; all read these when they are loaded or first used.
 _VARIABLES = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIONS")
@@ -65,7 +67,30 @@ def _date(moment: float | None) -> str | None:
     return None if moment is None else datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds")
 
 
-def differences(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> list[str]:
+def what_differs(known: Sequence[Kind], found: Sequence[Kind]) -> tuple[str, bool] | None:
+    """Returns how the machines of a run differ from each other, or from those before, in what last bits depend on, and
+    whether run.json is to note it, because its list of machines does not show it; None if they do not differ.
+
+    known, found: the kinds of machines in its record before, and now.
+    """
+    if not (changed := differences(known, found)):
+        return None
+    if different := differences(found, found):
+        what = ", ".join(different)
+        text = f"workers differ in what last bits depend on ({what}), so another run may give others"
+        return text, False
+    return f"goes on with what may give other last bits ({', '.join(changed)})", True
+
+
+def require_capability(machines: Mapping[str, Machine], capability: str | None) -> None:
+    """Raises JobFailed if a worker does not have the instruction set that the scenario pins, if any."""
+    for worker, machine in machines.items():
+        if capability is not None and (machine.capability or "").lower() != capability:
+            text = f"resources.cpu_capability must be one that the CPU has, got {capability}, and torch uses "
+            raise JobFailed(worker, text + f"{machine.capability}; take a lower one", "")
+
+
+def differences(one: Sequence[Kind], other: Sequence[Kind]) -> list[str]:
     """Returns the differences between the machines of two runs for which the same work may give other bits; empty if
     there are none.
 
@@ -76,10 +101,10 @@ def differences(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, A
     return list(dict.fromkeys(text for mine, theirs in pairs for text in mine.differences(theirs)))
 
 
-def _groups(entry: Mapping[str, Any]) -> set[str]:
+def _groups(entry: Kind) -> set[str]:
     """Returns the groups of the workers on a kind of machine. Inline, a worker has the name of its group."""
     return {worker.partition("-")[0] for worker in entry["workers"]}
 
 
-def _machine(entry: Mapping[str, Any]) -> Machine:
+def _machine(entry: Kind) -> Machine:
     return Machine(*(entry.get(name) for name in Machine._fields))  # type: ignore[arg-type]  # read from JSON

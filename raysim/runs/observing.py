@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from actors.fault import describe, frames_of
 from raysim.engine.checkpoint import position
 from raysim.engine.progress import Progress
+from raysim.observers.live import showing
 from raysim.observers.observer import Callback, Observer, RunBegin, RunEnd, Watcher
 from raysim.parts.errors import Problem, ScenarioError, StopRun, no_faults
 from raysim.scenario import Scenario
@@ -123,6 +124,16 @@ class Observing:
                     place = "".join(f", at {frame.place}" for frame in frames_of(error)[-1:])
                     self.failures[id(observer)] = f"{observer.title}: {describe(error)}{place}"
                     _log.warning(f"the run goes on, but an observer failed: {self.failures[id(observer)]}")
+
+
+@contextmanager
+def watching(scenario: Scenario, given: Sequence[Watcher], progress: bool, **about: str | None) -> Iterator[Observing]:
+    """Yields the observers of one run: those of the scenario, the given ones, and what shows its progress.
+
+    progress: whether it is shown. about: see `Observing`.
+    """
+    with showing(progress) as shown:
+        yield Observing(scenario, observers_of(scenario, [*shown.observers, *given]), **about)
 
 
 def retell(run: Run, observer: Observer) -> None:

@@ -16,7 +16,7 @@ from safetensors.numpy import load_file
 from raysim.models.part import ModelPart
 from raysim.parts.plain import as_tuples
 from raysim.parts.process import isolated
-from raysim.runs.folder import digest_of
+from raysim.runs.models import digest_of
 from raysim.runs.origin import kept_code
 from raysim.scenario.load import parse_model
 from results import NotARun, Run, Runs, open_run, summary

@@ -17,16 +17,17 @@ from raysim.engine.progress import Progress
 from raysim.observers.observer import Callback, Observer
 from raysim.parts.errors import RunFailed, StopRun
 from raysim.runs.execution import Execution
-from raysim.runs.here import Here
+from raysim.runs.launch import carry_out, execution_of, launch
 from raysim.runs.machines import pin
 from raysim.runs.observing import NewRows, Observing
 from raysim.runs.on_ray import connect, demand_of
 from raysim.runs.origin import Origin
+from raysim.runs.place import RunPlace, WithoutRay
 from raysim.runs.previous import going_on
 from raysim.runs.result import Result
-from raysim.runs.run import carry_out, execution_of, launch
 from raysim.scenario import Scenario
 from results import this_process
+from results.ending import Status
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -152,9 +153,9 @@ class SlotsHere(Slots):
             child.call(_run_here, execution, Origin.known_for(scenario), tell=answer)
         except ChildDied as death:
             if self._stopping.is_set():  # the process had just begun
-                execution.settle("interrupted")
+                execution.settle(Status.INTERRUPTED)
                 raise KeyboardInterrupt from None
-            execution.settle("failed", str(death))
+            execution.settle(Status.FAILED, str(death))
             raise RunFailed(scenario.name, str(death), folder=execution.folder) from None
         finally:
             self._free.put(child)
@@ -178,7 +179,7 @@ def _run_here(execution: Execution, origin: Origin, tell: Callable[[Progress | N
     execution = replace(execution, holder=this_process())
     pin(execution.scenario.resources.cpu_capability)
     with going_on(execution.folder if execution.goes_on else None, execution.scenario):
-        carry_out(execution, Here(), take, origin)
+        carry_out(execution, WithoutRay(), take, origin)
 
 
 class SlotsOnRay(Slots):
@@ -199,6 +200,6 @@ class SlotsOnRay(Slots):
             self._stop_with_others()
             with going_on(before, scenario):
                 make = partial(execution_of, scenario, out, before)
-                return launch(scenario, make, inline=False, address=None, observing=observing)
+                return launch(scenario, make, RunPlace(), observing)
 
         return self._budget.spend(demand_of(scenario), run)

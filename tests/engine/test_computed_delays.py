@@ -93,7 +93,7 @@ def test_a_fork_measures_what_its_past_did_not_need(
     raw["run"]["checkpoint"] = {"at_end": False, **often}
     forks = []
     for pool in (InlinePool, LatePool):
-        monkeypatch.setattr("raysim.runs.here.InlinePool", pool)
+        monkeypatch.setattr("raysim.runs.place.InlinePool", pool)
         whole = run(raw, out=tmp_path / pool.__name__, inline=True)
         forks.append(raysim.fork(whole.folder, 3, ["algorithm.convexity=0.5"], out=tmp_path / "forks", inline=True))
     one, other = forks

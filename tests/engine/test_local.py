@@ -21,7 +21,7 @@ from waiting import until
 
 import raysim
 from actors import Group, JobFailed, LocalPool, MissingResources, finished
-from raysim.cli.options import place
+from raysim.cli.options import place_of
 from raysim.engine.progress import Progress
 from results import open_run
 
@@ -160,8 +160,11 @@ def test_what_cannot_be_is_refused_before_anything_starts(tmp_path: Path) -> Non
     with pytest.raises(MissingResources, match=r"must have 0.5 GPU for each process, got 40 processes and \d GPU"):
         run(digits(resources__gpus_per_client=0.5), tmp_path, local=40)
     for other in ({"inline": True, "address": None}, {"inline": False, "address": "auto"}):
-        with pytest.raises(typer.BadParameter, match=r"--local 2 and --.* name two places to run"):
-            place(local=2, **other)  # type: ignore[arg-type]
+        with pytest.raises(
+            typer.BadParameter,
+            match=r"must be given without inline and address, got local=2 and .*; take one",
+        ):
+            place_of(local=2, **other)  # type: ignore[arg-type]
     assert not [*tmp_path.iterdir()]
 
 

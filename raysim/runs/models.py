@@ -1,65 +1,16 @@
-"""The files in a run's folder beside its tables: run.json and the final models."""
+"""The files of models in a run's folder, and their digests."""
 
 import hashlib
 import json
-import platform
 from collections.abc import Sequence
-from datetime import UTC, datetime
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
 from raysim.engine.simulation import Final
-from raysim.scenario import Scenario
-from raysim.scenario.power import watts_of
 from results.disk import CannotWrite, replacing, require_space
-
-VERSIONS = ("raysim", "numpy", "ray", "torch")
-
-
-def run_info(scenario: Scenario, run: str, status: str) -> dict[str, Any]:
-    """Returns the content of run.json at the start of a run."""
-    own = {"larger_is_better": scenario.run.directions} if scenario.run.metrics else {}
-    return {
-        "run": run,
-        "name": scenario.name,
-        "status": status,
-        "scenario": scenario.resolved(),
-        "scenario_hash": scenario.hash,
-        "seed": scenario.seed,
-        "depends_on": None,
-        "git": None,
-        "notes": [],
-        "versions": {"python": platform.python_version(), **{name: installed(name) for name in VERSIONS}},
-        "started_at": now(),
-        "finished_at": None,
-        "ended_early": None,
-        "ended_by": None,
-        "diverged": None,
-        "error": None,
-        **own,
-        **({"groups": scenario.groups.members} if scenario.clients else {}),
-        **({"watts": power} if (power := watts_of(scenario)) is not None else {}),
-    }
-
-
-@cache
-def installed(package: str) -> str | None:
-    """Returns the version of a package; None if it is not installed."""
-    try:
-        return version(package)
-    except PackageNotFoundError:  # it is on the path, but not installed
-        return None
-
-
-def now() -> str:
-    """Returns the current date and time in UTC, as ISO 8601."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def save(folder: Path, final: Final, entries: Sequence[tuple[str, tuple[int, ...], int]]) -> None:

@@ -1,0 +1,95 @@
+"""What is to be run, and in which folder; and whose the folder is meanwhile."""
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from actors import JobFailed
+from raysim.engine.checkpoint import Checkpoint
+from raysim.runs.record import RunRecord
+from raysim.scenario import Scenario
+from results import CannotWrite, NotARun, this_process
+from results.ending import Status
+from results.reader import read_info
+from results.texts import as_word
+from results.writing_process import state
+
+
+class TakenOver(JobFailed):
+    """Another process has resumed the run, so this one must not write any more."""
+
+
+@dataclass(frozen=True)
+class RunOrder:
+    """Which run is to be carried out, in which folder, from where on, and by which process."""
+
+    scenario: Scenario
+    folder: Path
+    goes_on: bool = False  # whether the folder holds a run that ended early and is resumed
+    until: int | None = None  # the version of the model, or rounds of peers, after which it stops with a checkpoint
+    tables: frozenset[str] = frozenset()  # tables whose new rows it yields, too
+    facts: dict[str, Any] = field(default_factory=dict)  # further fields of its record, such as the origin of a fork
+    past: RunRecord | None = None  # that of the run whose past a new fork does again
+    holder: dict[str, Any] = field(default_factory=this_process)  # the process that made this; if it ends, the run does
+
+    @property
+    def run(self) -> str:
+        """The run's id, which is the name of its folder."""
+        return self.folder.name
+
+    @cached_property
+    def process(self) -> int:
+        """The number of the process that carries it out, once that has begun."""
+        return os.getpid()
+
+    @property
+    def cure(self) -> str:
+        """What a user can do once the run has ended early."""
+        if "forking" in self.facts:
+            return "`raysim fork` starts it again"
+        return f"`raysim resume {as_word(self.folder)}` goes on"
+
+    def begun(self, before: RunRecord | None, checkpoint: Checkpoint | None) -> RunRecord:
+        """Returns the record at the start, or when the run goes on. before: its record before that, if it has one."""
+        status = Status.RUNNING if self.until is None else Status.FORKING
+        record = RunRecord.begun(self.scenario, self.run, status, **self.facts | {"holder": self.holder})
+        if self.goes_on:  # the first run of a new fork is no resumption
+            resumed = self.facts.keys().isdisjoint(("forking", "forked_from"))
+            record = record.going_on(before, checkpoint, resumed=resumed)
+        if not checkpoint and (earlier := before or self.past):
+            what = "did the past of the other run again" if self.past else "began again"
+            record = record.beginning_again(earlier, what)
+        return record
+
+    def require_mine(self) -> None:
+        """Raises TakenOver if another process writes this run by now, as run.json says, or if this is a copy of it."""
+        if os.getpid() != self.process:
+            text = "this process is a copy of the one that carries the run out, made by `os.fork`, so it ends here"
+            raise TakenOver("writing", f"{text}; let a copy end with `os._exit`", "")
+        with suppress(NotARun):
+            if (other := read_info(self.folder).get("holder")) != self.holder:
+                who = f"process {other.get('pid')} on {other.get('host')}" if other else "another process"
+                raise TakenOver("writing", f"{who} has taken the run over, so this one ends here", "")
+
+    def unwritten(self, problem: CannotWrite) -> JobFailed:
+        """Returns the failure of a run that cannot write."""
+        return JobFailed("writing", f"{problem}; what was written before is readable, and {self.cure}", "")
+
+    def settle(self, status: Status, error: str | None = None, early: str | None = None) -> Status:
+        """Corrects run.json after the run, if the process that did the run could not write how it ended: because it
+        died, or because the caller stopped the run, for a reason that only the caller knows.
+
+        If the run had reached its end by then, run.json stays as it is. Returns the status.
+        """
+        record = RunRecord.read(self.folder) or self.begun(None, None)
+        if record.holder != self.holder and state(record.holder) != "gone":  # another process goes on with the run
+            return record.status
+        stopped = (record.status, status) == (Status.INTERRUPTED, Status.STOPPED)
+        if record.status in (Status.RUNNING, Status.FORKING) or stopped:
+            record = record.ended(status, error=error or record.error, ended_early=early)
+            with suppress(CannotWrite):  # a reader then sees that the process is gone
+                record.write(self.folder)
+        return record.status
