@@ -41,17 +41,17 @@ _ENDS = ("used", "discarded", "dropped", "unfinished")
 
 def readings(progress: Progress) -> list[Reading]:
     """Returns what a run shows, through its pool."""
-    shown = [
-        Reading(ROUND, progress.round),
-        Reading(VIRTUAL_TIME, progress.virtual_time),
-        Reading(IN_FLIGHT, progress.in_flight),
-        Reading(STEPS, progress.steps),
+    once = (
+        (ROUND, progress.round),
+        (ROUNDS, progress.rounds),
+        (VIRTUAL_TIME, progress.virtual_time),
+        (IN_FLIGHT, progress.in_flight),
+        (STALENESS, progress.staleness),
+        (STEPS, progress.steps),
+    )
+    return [
+        *(Reading(instrument, value) for instrument, value in once if value is not None),
         *(Reading(METRIC, value, (name,)) for name, value in progress.metrics.items()),
         *(Reading(UPDATES, progress.totals[status], (status,)) for status in _ENDS if status in progress.totals),
         *(Reading(MESSAGES, size, (direction,)) for direction, size in progress.traffic.items()),
     ]
-    if progress.rounds is not None:
-        shown.append(Reading(ROUNDS, progress.rounds))
-    if progress.staleness is not None:
-        shown.append(Reading(STALENESS, progress.staleness))
-    return shown

@@ -1,26 +1,29 @@
-"""Progress of runs: bars in a terminal or a notebook, and a line every ten seconds elsewhere."""
+"""Progress of runs: bars in a terminal or a notebook, and elsewhere lines, which logs and files can keep."""
 
 from __future__ import annotations
 
 import html
+import io
+import math
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 from rich.console import Console
-from rich.markup import escape, render
-from rich.progress import MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
 
 from raysim.engine.progress import Progress
-from raysim.observers.lines import Lines, describe
 from raysim.observers.observer import Observer, RunBegin, RunEnd
+from raysim.parts.part import NonNegative
 from results.terminal import Terminal
 
 _EVERY_S = 0.2  # least wall seconds between two changes of a notebook's output
+_COLUMNS = 160  # letters of a line in a notebook's output, at most
 
 
 class Shown(NamedTuple):
@@ -38,12 +41,13 @@ def showing(wanted: bool, runs: int | None = None) -> Iterator[Shown]:
     """
     if not wanted:
         yield Shown([], lambda: None)
-    elif in_notebook():
-        with NotebookBars() as display:
-            yield _on_bars(display, runs)
-    elif sys.stderr.isatty():
-        with bars(Terminal(stderr=True), transient=False) as terminal:
-            yield _on_bars(terminal, runs)
+    elif (notebook := in_notebook()) or sys.stderr.isatty():
+        with NotebookBars() if notebook else bars(Terminal(stderr=True), transient=False) as display:
+            if runs is None:
+                yield Shown([Bar(display, kept=True)], lambda: None)
+            else:
+                line = display.add_task("[bold]runs", total=runs, state="")
+                yield Shown([Bar(display)], lambda: display.advance(line))
     else:
         yield Shown([LateLines()], lambda: None)
 
@@ -54,18 +58,41 @@ def in_notebook() -> bool:
     return ipython is not None and getattr(ipython.get_ipython(), "kernel", None) is not None
 
 
-def _on_bars(display: Any, runs: int | None) -> Shown:
-    if runs is None:
-        return Shown([Bar(display, kept=True)], lambda: None)
-    line = display.add_task("[bold]runs", total=runs, state="")
-    return Shown([Bar(display)], lambda: display.advance(line))
-
-
 def bars(console: Console, *, transient: bool) -> Bars:
     """Returns an empty display of bars. transient: whether its lines go in the end."""
     columns = TextColumn("{task.description}"), MofNCompleteColumn(), TextColumn("{task.fields[state]}")
     # No column is a bar, because all of this must fit in 80 columns.
     return Bars(*columns, TimeElapsedColumn(), console=console, transient=transient)
+
+
+class NotebookBars(Bars):
+    """Bars in the output of a notebook's cell. It needs no widgets: the output is replaced a few times a second."""
+
+    def __init__(self) -> None:
+        from IPython.display import DisplayHandle
+
+        columns = TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn()
+        super().__init__(*columns, TextColumn("{task.fields[state]}"), auto_refresh=False)
+        self._handle, self._shown_at = DisplayHandle(), -math.inf
+
+    def start(self) -> None:
+        self._handle.display({"text/html": ""}, raw=True)
+
+    def stop(self) -> None:
+        self._shown_at = -math.inf
+        self.refresh()
+
+    def update(self, *args: Any, **changes: Any) -> None:
+        super().update(*args, **changes)
+        self.refresh()
+
+    def refresh(self) -> None:
+        with self._lock:  # runs of a sweep are shown from several threads
+            if time.monotonic() - self._shown_at >= _EVERY_S:
+                self._shown_at = time.monotonic()
+                console = Terminal(file=io.StringIO(), width=_COLUMNS, force_jupyter=False)
+                console.print(self.get_renderable())
+                self._handle.update({"text/html": f"<pre>{html.escape(console.file.getvalue())}</pre>"}, raw=True)  # type: ignore[attr-defined]
 
 
 class Bar(Observer):
@@ -98,72 +125,49 @@ class Bar(Observer):
             self._bars.remove_task(self._line)
 
 
+class Lines(Observer):
+    """Prints a line of progress when a run ends its first round, and from then on at most one in `every_s`."""
+
+    name: str = "lines"
+    every_s: NonNegative = 10.0
+    """Least wall seconds between two lines."""
+    _console: Any = None
+    _label: str = ""
+    _first: Progress | None = None  # of the first line
+    _printed: float = -math.inf  # when the last line was printed
+
+    def begin(self, run: RunBegin) -> None:
+        self._console, self._label = Terminal(), run.label
+
+    def progress(self, progress: Progress) -> None:
+        now = time.monotonic()
+        if now - self._printed < self.every_s:
+            return
+        self._first, self._printed = self._first or progress, now
+        end = f"  {left}" if (left := _left(self._first, progress)) else ""
+        of_all = "" if progress.rounds is None else f" of {progress.rounds}"
+        line = f"{self._label}  round {progress.round}{of_all}  {describe(progress)}{end}"
+        self._console.print(line, soft_wrap=True, highlight=False, markup=False)
+
+
 class LateLines(Lines):
     """Prints lines on standard error, the first after `every_s`, so that short runs print nothing."""
 
-    _began: float = 0.0
-
     def begin(self, run: RunBegin) -> None:
-        self._console, self._label, self._began = Terminal(stderr=True), run.label, time.monotonic()
-
-    def progress(self, progress: Progress) -> None:
-        if time.monotonic() - self._began >= self.every_s:
-            super().progress(progress)
+        self._console, self._label, self._printed = Terminal(stderr=True), run.label, time.monotonic()
 
 
-class NotebookBars:
-    """Bars in the output of a notebook's cell, with the methods of rich's display that `Bar` calls.
-
-    It needs no widgets: the output is replaced by a new one a few times a second.
-    """
-
-    def __init__(self) -> None:
-        from IPython.display import DisplayHandle
-
-        self._handle, self._lock = DisplayHandle(), threading.Lock()
-        self._lines: dict[int, dict[str, Any]] = {}
-        self._number, self._shown = 0, 0.0
-
-    def __enter__(self) -> NotebookBars:
-        self._handle.display({"text/html": ""}, raw=True)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._show(at_once=True)
-
-    def add_task(self, description: str, *, total: float | None, state: str) -> int:
-        """Adds a line, and returns its number. description: as rich's markup. total: None if it is not known."""
-        self._number += 1
-        self._lines[self._number] = {"text": str(render(description)), "done": 0, "total": total, "state": state}
-        self._show()
-        return self._number
-
-    def update(self, line: int, *, completed: float, state: str) -> None:
-        """Changes how far a line is."""
-        self._lines[line] |= {"done": completed, "state": state}
-        self._show()
-
-    def advance(self, line: int) -> None:
-        """Moves a line on by one."""
-        self._lines[line]["done"] += 1
-        self._show()
-
-    def remove_task(self, line: int) -> None:
-        """Takes a line away."""
-        del self._lines[line]
-        self._show()
-
-    def _show(self, *, at_once: bool = False) -> None:
-        with self._lock:  # runs of a sweep are shown from several threads
-            now = time.monotonic()
-            if at_once or now - self._shown >= _EVERY_S:
-                self._shown = now
-                self._handle.update({"text/html": "".join(map(_line, list(self._lines.values())))}, raw=True)
+def describe(progress: Progress) -> str:
+    """Returns the state of a run as a short text: virtual time, accuracy or loss, clients in flight, and speed."""
+    metrics = [f"{name} {progress.metrics[name]:.4g}" for name in ("accuracy", "loss") if name in progress.metrics]
+    speed = progress.used / progress.seconds if progress.seconds else 0.0
+    flying = [f"{progress.in_flight} in flight"] if progress.in_flight else []
+    return "  ".join([f"t={progress.virtual_time:.6g}", *metrics[:1], *flying, f"{speed:.0f} updates/s"])
 
 
-def _line(line: dict[str, Any]) -> str:
-    total = line["total"]
-    bar = "" if total is None else f'<progress value="{line["done"]}" max="{total}"></progress> '
-    of_all = f"{line['done']}" if total is None else f"{line['done']}/{total}"
-    words = "  ".join(filter(None, (line["text"], of_all, line["state"])))
-    return f'<div style="font-family: monospace; white-space: pre">{bar}{html.escape(words)}</div>'
+def _left(first: Progress, now: Progress) -> str:
+    """Returns the expected time until the end, if the rounds to come take as long as those since the first line."""
+    if now.round == first.round or now.rounds is None:
+        return ""
+    seconds = (now.seconds - first.seconds) / (now.round - first.round) * (now.rounds - now.round)
+    return f"{timedelta(seconds=round(seconds))} left"

@@ -15,7 +15,7 @@ from safetensors import safe_open
 
 import raysim
 from raysim.cli.display import faster_here
-from raysim.observers import lines as of_lines
+from raysim.observers import live
 from results import TABLES, summary
 
 
@@ -46,7 +46,7 @@ def test_a_log_names_the_folder_first_and_then_has_lines_of_progress(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """There is no terminal here. By default, a line comes every ten seconds."""
-    monkeypatch.setattr(of_lines, "time", SimpleNamespace(monotonic=itertools.count(step=10).__next__))
+    monkeypatch.setattr(live, "time", SimpleNamespace(monotonic=itertools.count(step=10).__next__))
     path = write(tmp_path, digits(run__rounds=3, run__evaluate_every=1))
     lines = command("run", path, "--inline", "--out", tmp_path / "runs").stdout.splitlines()
     (folder,) = (tmp_path / "runs").iterdir()

@@ -11,7 +11,7 @@ from toys_parts import Kept
 from waiting import until
 
 import raysim
-from raysim.observers.trackers.tracker import identity
+from raysim.observers.tracker import identity
 from raysim.runs.observing import begin_of, retell
 from results.keys import flatten
 

@@ -11,7 +11,7 @@ from toys_parts import Kept
 
 import raysim
 from raysim.engine.progress import Progress
-from raysim.observers.trackers.points import Points, RoundPoint
+from raysim.observers.tracker import Points, RoundPoint
 from raysim.runs.observing import retell
 
 OWN_MODELS = {"algorithm": "ditto", "run__evaluate_clients": "all", "data__local_test": 0.2}

@@ -18,7 +18,7 @@ from raysim.local import Augmentation, Gradient, Optimizer, TrainingLoss
 from raysim.metrics import Metric
 from raysim.models import ModelPart, Solver
 from raysim.observers import Observer, RunBegin, RunEnd, Tracker
-from raysim.observers.trackers.points import RoundPoint
+from raysim.observers.tracker import RoundPoint
 from raysim.parts.part import Fraction, Positive
 from raysim.parts.rng import Stream, generator
 from raysim.schedules import Schedule

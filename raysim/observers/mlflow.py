@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from raysim.observers.observer import RunBegin, RunEnd
-from raysim.observers.trackers.points import RoundPoint
-from raysim.observers.trackers.tracker import Tracker, identity, outcome, parameters, title
+from raysim.observers.tracker import RoundPoint, Tracker, identity, outcome, parameters, title
 
 _MAKING = threading.Lock()  # the runs of a sweep begin in several threads, and must have one parent
 _BATCH = 100  # parameters in a request, at most

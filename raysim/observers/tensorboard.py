@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from raysim.observers.observer import RunBegin, RunEnd
-from raysim.observers.trackers.points import RoundPoint
-from raysim.observers.trackers.tracker import Tracker, outcome, parameters
+from raysim.observers.tracker import RoundPoint, Tracker, outcome, parameters
 
 
 class TensorBoard(Tracker):
