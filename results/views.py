@@ -15,9 +15,8 @@ import pyarrow.compute as pc
 from results.ending import Status, ending
 from results.keys import Value
 from results.reader import Run
+from results.readings import WHAT, are_apart, over_members
 
-_KEY = ("subject", "split", "metric")
-_OF_PEERS = "^consensus|_min$|_max$|_gap$"  # metrics of how peers differ
 WINDOW_S = 60.0  # real seconds of a run, up to its last job, over which shares of workers are taken
 
 
@@ -97,7 +96,7 @@ def view(run: Run, path: str = ".") -> View:
     """Looks at a run. Raises NotARun where its files are damaged."""
     info, ended = run.info, ending(run)
     steps = run.table("steps", ["round", "virtual_time", "up_bytes", "down_bytes", "elapsed_s"])
-    columns = [*_KEY, "round", "virtual_time", "value"]
+    columns = [*WHAT, "round", "virtual_time", "value"]
     evaluations = run.table("evaluations", columns, pc.is_valid(pc.field("value")))
     totals, scenario = info.get("totals") or {}, info.get("scenario") or {}
     both = pa.concat_tables(table.select(["round", "virtual_time"]) for table in (steps, evaluations))
@@ -113,19 +112,16 @@ def view(run: Run, path: str = ".") -> View:
         virtual_time=totals.get("virtual_time", time or 0.0),
         sent=sum(sent) if sent else None,
         wall_s=(info.get("seconds") or {}).get("total") or pc.max(steps["elapsed_s"]).as_py(),
-        curves=tuple(sorted(_curves(evaluations), key=_first)),
+        curves=tuple(sorted(_curves(evaluations.drop_columns(["virtual_time"])), key=_first)),
     )
 
 
 def _curves(evaluations: pa.Table) -> list[Curve]:
-    frame = evaluations.to_pandas()
-    frame = frame[~((frame["subject"] == "peers") & frame["metric"].str.contains(_OF_PEERS))]
-    of_round = frame.groupby([*_KEY, "round"], observed=True)["value"]
-    means = of_round.mean().where(of_round.count() == of_round.size())  # NaN where a member has NaN
-    found = means.reset_index().groupby(list(_KEY), observed=True)
+    frame = over_members(evaluations).to_pandas()
+    frame = frame[~((frame["subject"] == "peers") & are_apart(frame["metric"].astype(str)))]
     return [
-        Curve(str(subject), str(split), str(metric), tuple(of["round"]), tuple(of["value"]))
-        for (subject, split, metric), of in found
+        Curve(str(subject), str(split), str(metric), tuple(rows["round"]), tuple(rows["value"]))
+        for (subject, split, metric), rows in frame.groupby([*WHAT], observed=True)
     ]
 
 
