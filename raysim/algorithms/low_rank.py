@@ -12,7 +12,7 @@ from raysim.parts.part import Count
 from raysim.terms import ModelSizes, Population, Record, Round, Trip
 
 if TYPE_CHECKING:
-    from raysim.models.pairs import Pair
+    from raysim.models.layout import Pair
 
 
 class LowRank(Central):

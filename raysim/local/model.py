@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from raysim.models.pairs import Pair
+    from raysim.models.layout import Pair
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,9 +18,8 @@ from raysim.local.outputs import by_target, predicted
 from raysim.local.unkept import Unkept, has_own_mode
 from raysim.models.equilibrium import Equilibrium, Solves
 from raysim.models.layers import BoundedLinear, norms_of, required_norms
-from raysim.models.layout import Layout, view_of
+from raysim.models.layout import Layout, pairs_of, view_of
 from raysim.models.names import is_pattern, is_under, nearest
-from raysim.models.pairs import pairs_of
 from raysim.models.part import Norm
 from raysim.parts.errors import BadValue
 

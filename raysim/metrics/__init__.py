@@ -3,18 +3,19 @@
 from raysim.metrics.classification import (
     AUROC,
     ECE,
+    F1,
     MCC,
     AveragePrecision,
     BalancedAccuracy,
+    ExactMatch,
     MacroF1,
     MacroPrecision,
     MacroRecall,
+    Perplexity,
     TopK,
 )
-from raysim.metrics.function import FunctionMetric
-from raysim.metrics.metric import Metric
+from raysim.metrics.metric import FunctionMetric, Metric
 from raysim.metrics.regression import MAE, R2, RMSE
-from raysim.metrics.text import F1, ExactMatch, Perplexity
 
 METRICS: tuple[type[Metric], ...] = (
     *(MacroF1, MacroPrecision, MacroRecall, BalancedAccuracy, TopK, AUROC, AveragePrecision, ECE, MCC),

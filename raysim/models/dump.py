@@ -9,18 +9,24 @@ import torch
 from torch import nn
 from torch.nn.utils import parametrize
 
+from raysim.parts.errors import BadValue
 from raysim.parts.own_code import send_by_value
 
 
 def dump(module: nn.Module) -> bytes:
     """Returns a module as bytes, with classes of users' own, and with functions that know it, such as hooks.
 
-    A deep copy would share those functions, which would go on with the first module. Raises whatever parts of the
-    module raise that cannot be pickled, such as locks.
+    A deep copy would share those functions, which would go on with the first module. Raises BadValue if a part of the
+    module cannot be pickled, such as a lock.
     """
     send_by_value({type(layer).__module__ for layer in module.modules()})
     stream = io.BytesIO()
-    torch.save(module, stream, pickle_module=SimpleNamespace(__name__="cloudpickle", Pickler=_Pickler))
+    try:
+        torch.save(module, stream, pickle_module=SimpleNamespace(__name__="cloudpickle", Pickler=_Pickler))
+    except Exception as error:  # parts of a module raise almost anything
+        text = f"must be a module that can be copied, for each actor has its own, got {type(module).__name__}: {error}"
+        cure = "give its class instead, or delete from it what is no tensor, module or plain value"
+        raise BadValue(f"{text}; {cure}") from error
     return stream.getvalue()
 
 

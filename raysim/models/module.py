@@ -1,14 +1,15 @@
-"""Any torch module, which need not know of raysim."""
+"""Any torch module, which need not know of raysim: by the path of its class, or itself, given in Python."""
 
+import hashlib
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import Field, field_serializer
+from pydantic import Field, PlainValidator, WithJsonSchema, field_serializer
 
-from raysim.models.given import GivenModule, require_plain
 from raysim.models.part import ModelPart
 from raysim.parts.errors import BadValue, Problem
 from raysim.parts.own import WrongClass, import_class, path_of
@@ -16,6 +17,57 @@ from raysim.parts.own_function import Arguments, ImportPath, argument_problems, 
 from raysim.terms import Inputs, TorchModule
 
 _OFFERED = frozenset({"input_shape", "classes"})
+_DESCRIBED = {"type": "object", "description": "A torch module in memory: its hash."}
+_PLAIN = (bool, int, float, str)
+
+
+@dataclass(frozen=True)
+class GivenModule:
+    """A torch module with its values, or what run.json keeps of one. Those with the same hash are equal."""
+
+    hash: str  # of its printed layers, its parameters and buffers, and its numbers and texts
+    content: bytes | None = field(default=None, compare=False, repr=False)  # None: described only
+
+    @classmethod
+    def copy_of(cls, module: TorchModule) -> Self:
+        """Copies a module, so that what is done to it afterwards does not change the scenario.
+
+        Raises BadValue for one that cannot be copied.
+        """
+        import torch
+
+        from raysim.models.dump import dump
+        from raysim.models.memory import require_own_memory
+
+        require_plain(module)
+        require_own_memory(module)  # a copy would share none
+        hashed = hashlib.blake2b(repr(module).encode(), digest_size=16)
+        for name, value in module.state_dict().items():
+            hashed.update(name.encode())
+            if isinstance(value, torch.Tensor) and not torch.nn.parameter.is_lazy(value):
+                dense = value.detach().cpu().to_dense()  # if it is sparse
+                hashed.update(dense.reshape(-1).contiguous().view(torch.uint8).numpy().tobytes())
+        for name, layer in module.named_modules():
+            plain = {key: value for key, value in vars(layer).items() if type(value) in _PLAIN and key != "training"}
+            hashed.update(repr((name, sorted(plain.items()))).encode())
+        return cls(hashed.hexdigest(), dump(module))
+
+    def module(self) -> TorchModule:
+        """Returns a new copy of the module. Raises BadValue if it is only described."""
+        from raysim.models.dump import load
+
+        if self.content is None:
+            text = "must be given from Python again, for a run's folder keeps only its hash"
+            raise BadValue(f"{text}; give the module, as in Result(folder, model=Module.of(module))", "given")
+        return load(self.content)
+
+
+def _validate(value: Any) -> GivenModule:
+    if isinstance(value, GivenModule):
+        return value
+    if isinstance(value, dict) and set(value) == {"hash"}:
+        return GivenModule(str(value["hash"]))
+    raise ValueError(f"must be a torch module, given from Python, got {type(value).__name__}; use Module.of(module)")
 
 
 class Module(ModelPart):
@@ -39,7 +91,7 @@ class Module(ModelPart):
     """Path of a local .safetensors, .pth or .pt file with initial weights, as a state dict; a head of another shape is
     left out. null: those that the module itself starts with."""
 
-    given: GivenModule | None = None
+    given: Annotated[GivenModule, PlainValidator(_validate), WithJsonSchema(_DESCRIBED)] | None = None
     """The module itself instead of its class, with the values that it starts from under every seed; from Python only,
     by `Module.of`. run.json keeps its hash."""
 
@@ -50,7 +102,7 @@ class Module(ModelPart):
     @classmethod
     def of(cls, module: TorchModule, **keys: Any) -> Self:
         """Makes the model of a module as it is, with its values. keys: the other keys, such as personal=("head",)."""
-        return cls(module=path_of(type(module)), given=GivenModule.of(module), **keys)
+        return cls(module=path_of(type(module)), given=GivenModule.copy_of(module), **keys)
 
     def reads(self) -> tuple[str, ...]:
         return (self.weights,) if self.weights else ()
@@ -95,6 +147,19 @@ class Module(ModelPart):
             load_weights(module, self.weights)
         module.register_forward_pre_hook(Contiguous())
         return module
+
+
+def require_plain(module: TorchModule) -> None:
+    """Raises BadValue for a module of TorchScript, whose forward pass is compiled and cannot be changed any more, and
+    for one without values."""
+    from torch import jit
+
+    if isinstance(module, jit.ScriptModule):
+        cure = "give the module that it was made of, or its class"
+        raise BadValue(f"must be an ordinary torch.nn.Module, got {type(module).__name__} of TorchScript; {cure}")
+    if meta := [name for name, parameter in module.named_parameters() if parameter.is_meta]:
+        cure = "make it on the CPU, or give it values, with to_empty and its layers' reset_parameters"
+        raise BadValue(f"must have parameters with values, got {meta[0]!r} on the device meta; {cure}")
 
 
 def model_block(value: Any) -> Any:

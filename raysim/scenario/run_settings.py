@@ -9,7 +9,7 @@ from raysim.local import TrainingLoss
 from raysim.local.loss import TRAINING_LOSSES
 from raysim.local.loss import spelled as loss_block
 from raysim.metrics import METRICS, Metric
-from raysim.metrics.function import metric_block
+from raysim.metrics.metric import metric_block
 from raysim.observers import OBSERVERS, TRACKERS, Observer, Tracker
 from raysim.parts.part import Clients, Count, NonNegative, OneOf, Part, Positive, Rounds, Seconds, Unit
 from raysim.world.clock import Horizon

@@ -275,7 +275,7 @@ def test_what_a_function_gives_is_checked_before_the_first_round(run: Raw, expec
 
 
 def test_metrics_of_texts_are_those_of_all_labels_that_count() -> None:
-    from raysim.metrics.text import F1, ExactMatch, Perplexity
+    from raysim.metrics.classification import F1, ExactMatch, Perplexity
 
     chances = torch.tensor([[[0.5, 0.5], [0.25, 0.75]], [[0.9, 0.1], [0.5, 0.5]]])  # (n, length, classes)
     labels = torch.tensor([[0, 1], [1, -100]])

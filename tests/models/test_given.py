@@ -14,7 +14,7 @@ import raysim
 from raysim import ScenarioError
 from raysim.data import Arrays
 from raysim.data.sources.in_memory import as_array
-from raysim.models.given import GivenModule
+from raysim.models.module import GivenModule
 
 
 class Keeps(nn.Module):
@@ -81,7 +81,7 @@ def test_a_copy_has_nothing_to_do_with_the_module(tmp_path: Path) -> None:
     torch.manual_seed(0)
     module = Hooked()
     module(torch.ones(2, 64))
-    copied = GivenModule.of(module).module()
+    copied = GivenModule.copy_of(module).module()
     x = torch.rand(3, 64)
     copied.eval()
     module.eval()
@@ -91,7 +91,7 @@ def test_a_copy_has_nothing_to_do_with_the_module(tmp_path: Path) -> None:
         for parameter in module.parameters():
             parameter.zero_()
     assert torch.equal(copied(x), expected)
-    result = raysim.run(given(GivenModule.of(copied).module()) | {"run": {"rounds": 1}}, inline=True, out=tmp_path)
+    result = raysim.run(given(GivenModule.copy_of(copied).module()) | {"run": {"rounds": 1}}, inline=True, out=tmp_path)
     moved = [not torch.equal(result.state_dict()[name], value) for name, value in copied.named_parameters()]
     assert all(moved)
 
@@ -99,9 +99,9 @@ def test_a_copy_has_nothing_to_do_with_the_module(tmp_path: Path) -> None:
 def test_modules_that_differ_in_a_number_differ() -> None:
     one, other = nn.Linear(2, 2), nn.Linear(2, 2)
     other.load_state_dict(one.state_dict())
-    assert GivenModule.of(one) == GivenModule.of(other)
+    assert GivenModule.copy_of(one) == GivenModule.copy_of(other)
     other.scale = 2.0  # type: ignore[assignment]
-    assert GivenModule.of(one) != GivenModule.of(other)
+    assert GivenModule.copy_of(one) != GivenModule.copy_of(other)
 
 
 def test_a_module_that_cannot_be_copied_is_told_with_what_to_do() -> None:
@@ -119,10 +119,10 @@ def test_torchscript_is_told_with_what_to_do() -> None:
 
 def test_a_copy_predicts_the_same() -> None:
     module = called()
-    x, given_module = torch.ones(2, 64), GivenModule.of(module)
+    x, given_module = torch.ones(2, 64), GivenModule.copy_of(module)
     copied = given_module.module()
     assert torch.equal(copied(x), module(x))
-    assert GivenModule.of(copied) == given_module
+    assert GivenModule.copy_of(copied) == given_module
 
 
 @pytest.mark.parametrize("kind", [torch.bfloat16, torch.float32, torch.float64])
