@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from raysim.local.augmenter import Pixels
 from raysim.local.batch_norm import spare_single_values
 from raysim.local.chain import Chain
+from raysim.local.first_state import FirstState, has_own_mode
 from raysim.local.model import Model
 from raysim.local.outputs import by_target, predicted
-from raysim.local.unkept import Unkept, has_own_mode
 from raysim.models.equilibrium import Equilibrium, Solves
 from raysim.models.layers import BoundedLinear, norms_of, required_norms
 from raysim.models.layout import Layout, pairs_of, view_of
@@ -123,7 +123,7 @@ class Net:
         self._in_eval_mode = [*required_norms(self.module, norm).values()] if norm == "frozen" else []
         self.w = self.layout.flatten(self.module)
         self.layout.bind(self.module, self.w)
-        self._unkept = Unkept(self.module, self.layout)
+        self._first_state = FirstState(self.module, self.layout)
         self._has_own_modes = any(map(has_own_mode, self.module.modules()))
         self._pairs = pairs_of(self.module, self.layout)
         self.loss = LOSSES[loss] if isinstance(loss, str) else loss
@@ -178,7 +178,7 @@ class Net:
             raise BadValue(f"a model must have {len(self.w)} parameters, got {tuple(model.w.shape)}")
         if self._has_own_modes:
             self.mode(training=True)  # what evaluation made of the old values, such as merged layers, must go first
-        self._unkept.restore()
+        self._first_state.restore()
         self.w.copy_(model.w)
         if self.layout.buffers:
             self.layout.load_buffers(self.module, model.buffers)

@@ -1,7 +1,10 @@
-"""The memory of a module's tensors. What is trained becomes part of one flat vector, so it must share its memory with
-nothing else."""
+"""What must hold of a module's tensors, which become parts of flat vectors: what is trained shares its memory with
+nothing else, and a forward pass makes none and leaves as it is what is not averaged, for it would be lost."""
+
+from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -58,3 +61,46 @@ def _tensors(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
             if isinstance(tensor, Tensor) and id(tensor) not in seen and not old:
                 seen.add(id(tensor))
                 yield f"{path}.{name}".lstrip("."), tensor
+
+
+class Held(NamedTuple):
+    """What a module must not change in a forward pass."""
+
+    frozen: dict[str, float]  # by name, the sum of a frozen parameter; of a trained one 0
+    shapes: dict[str, tuple[int, ...]]  # of dense buffers of floats that a state dict holds
+    constants: dict[str, Tensor]  # those that are not finite
+
+    @classmethod
+    def by(cls, module: nn.Module) -> Held:
+        frozen = {name: 0.0 if p.requires_grad else _sum(p) for name, p in module.named_parameters()}
+        kept = module.state_dict().keys()
+        floats = {n: b for n, b in module.named_buffers() if b.is_floating_point() and b.layout == torch.strided}
+        constants = {name: buffer.clone() for name, buffer in floats.items() if not buffer.isfinite().all()}
+        return cls(frozen, {name: tuple(buffer.shape) for name, buffer in floats.items() if name in kept}, constants)
+
+    def require_same(self, after: Held) -> None:
+        """Raises BadValue if a forward pass made parameters or buffers, or changed what is not averaged."""
+        if made := sorted(after.frozen.keys() - self.frozen.keys()):
+            cure = "make its layer in __init__, or call the module once on zeros of shape (1, *input_shape) there"
+            raise BadValue(f"must have all parameters before its first call, in which it makes {made[0]!r}; {cure}")
+        for name, shape in after.shapes.items():
+            if (first := self.shapes.get(name)) != shape:
+                had = "none" if first is None else f"one of shape {first}"
+                text = f"must have its buffers before its first call, had {had} of the name {name!r}, and got {shape}"
+                cure = "register it in __init__ in its last shape, for it is averaged over clients, or with persistent="
+                raise BadValue(f"{text}; {cure}False, so that it starts anew in each training")
+        for name, value in self.constants.items():
+            now = after.constants.get(name)
+            if now is None or not torch.equal(now.nan_to_num(), value.nan_to_num()):
+                text = "is taken for a constant, as it is not finite at first, but training changes it"
+                raise BadValue(f"buffer {name!r} {text}; give it finite values to start from")
+
+    def require_frozen(self, after: Held) -> None:
+        """Raises BadValue if a frozen parameter is not what it was, once the module has its first values again."""
+        if changed := [name for name, value in self.frozen.items() if after.frozen[name] != value]:
+            text = f"must leave its frozen parameters as they are, but its forward pass changes {changed[0]!r}"
+            raise BadValue(f"{text}; make a buffer of it, with register_buffer, which is averaged over clients")
+
+
+def _sum(frozen: Tensor) -> float:
+    return float(frozen.detach().sum(dtype=torch.float64)) if frozen.is_floating_point() else 0.0

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from raysim.data.named import NamedArrays, by_name, shape_of, shape_text
+from raysim.models.memory import Held
 from raysim.parts.errors import BadValue, located
 from raysim.parts.rng import seed_globals
 from raysim.workers.evaluation import EVALUATION_BATCH
-from raysim.workers.fixed import Fixed, require_alike
 from raysim.workers.workbench import Workbench
 
 _MEASURED = 250
@@ -35,14 +35,14 @@ def try_model(bench: Workbench) -> float:
     _require_embedded(bench)
     few = 3 if federation.num_classes == 2 else 2  # another number than that of labels, so that their places show
     x, y = bench.loader(federation.train, np.arange(min(few, len(federation.train))))
-    first = Fixed.by(net.module)
+    first = Held.by(net.module)
     with torch.random.fork_rng(devices=[]):
         try:
             outputs, *trained = _passes(bench, x, y)
-            first.require_same(Fixed.by(net.module))
+            first.require_same(Held.by(net.module))
             net.load(bench.start)
-            first.require_frozen(Fixed.by(net.module))
-            require_alike([outputs, *trained], _passes(bench, x, y))
+            first.require_frozen(Held.by(net.module))
+            _require_alike([outputs, *trained], _passes(bench, x, y))
             _try_single(bench, x[:1], y[:1])
         except BaseException as error:
             for note in (_given(error, x, y), *federation.notes):  # a guess at what the data mean may be why
@@ -104,6 +104,16 @@ def _try_single(bench: Workbench, x: Tensor, y: Tensor) -> None:
         cure = "let it take one, or take local.drop_last, or a local.batch_size that leaves no rest of one"
         error.add_note(f"some mini-batches hold one sample only; {cure}" if trained else "it is the last of some split")
         raise
+
+
+def _require_alike(first: list[Tensor], again: list[Tensor]) -> None:
+    """Raises BadValue if a model that was given its first values again does not give what it gave before."""
+    for before, now in zip(first, again, strict=True):
+        if not torch.allclose(before, now, rtol=1e-3, atol=1e-5, equal_nan=True):
+            apart = float((before - now).abs().max())
+            text = f"must give the same for the same values, inputs and seed, got outputs that are {apart:.3g} apart"
+            cure = "keep what changes in its buffers or attributes, which start anew with each client"
+            raise BadValue(f"{text}; {cure}, and not in globals, classes or iterators")
 
 
 def _require_embedded(bench: Workbench) -> None:
