@@ -80,9 +80,11 @@ def carry_out(
     scenario, folder = execution.scenario, execution.folder
     with nullcontext() if execution.goes_on else locked(folder):  # what goes on is locked by who decided so
         _log.info(f"{execution.run} writes to {folder}")
-        execution = replace(
-            execution, facts=record_origin(origin or Origin.known_for(scenario), folder) | execution.facts
-        )
+        notes = workforce.notes if isinstance(workforce, WithoutRay) else []
+        for note in notes:
+            _log.warning(f"{execution.run}: {note}")
+        facts = record_origin(origin or Origin.known_for(scenario), folder) | execution.facts
+        execution = replace(execution, facts=facts | {"notes": [*facts["notes"], *notes]})
         try:
             _go_through(execution, workforce, take)
         except JobFailed as failed:
