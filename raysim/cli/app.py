@@ -15,14 +15,13 @@ from typing import Annotated
 import typer
 
 from actors import MissingResources
+from raysim.cli.afterwards import generate, log
 from raysim.cli.analyse import compare, report, show
 from raysim.cli.bad_input import tell
 from raysim.cli.check import check, schema
 from raysim.cli.columns import columns
 from raysim.cli.dashboard import dashboard
 from raysim.cli.doctor import doctor
-from raysim.cli.generate import generate
-from raysim.cli.log import log
 from raysim.cli.ls import ls
 from raysim.cli.new import new
 from raysim.cli.partition import partition

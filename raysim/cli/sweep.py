@@ -1,16 +1,31 @@
-"""The command `sweep`."""
+"""The command `sweep`: it shows a line for each run that goes on, then how the runs ended."""
 
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.markup import escape
 
 from raysim.cli.bad_input import refuse
 from raysim.cli.options import Address, Log, Observe, Out, named_observers, require_writable, to_location
 from raysim.cli.signals import ending_by_signals
-from raysim.cli.sweep_display import carry_out
+from raysim.observers import Lines
+from raysim.observers.live import Bar, bars
 from raysim.parts.errors import ScenarioError
+from raysim.runs.previous import OutOfDate
 from raysim.sweep import load_sweep
+from raysim.sweep.batch import RunOutcome, labels, outcomes_of
+from raysim.sweep.expand import Plan
+from raysim.sweep.search import Trial, best, best_scenario, search
+from results.disk import replacing
+from results.ending import Status
+from results.keys import flatten
+from results.terminal import Terminal
+from results.texts import as_word, count
+from results.yaml import as_yaml
 
 
 def sweep(
@@ -46,6 +61,7 @@ def sweep(
     """Run every combination of a scenario's sweep, side by side, or tune its keys."""
     watchers = named_observers(observe, log)
     overrides = [*(overrides or []), *([f"seed={seeds}"] if seeds is not None else [])]
+    where: dict[str, Any] = {"inline": inline, "address": address, "parallel": parallel, "observers": watchers}
     try:
         plan = load_sweep(scenario, overrides, search or [], None if cases is None else cases.split(","))
         if write_best is not None:
@@ -53,10 +69,107 @@ def sweep(
                 text = "must be given for a search only, which this sweep is not; leave it out, or add --search"
                 refuse(f"--write-best: {text}")
             require_writable(write_best)
-
         with ending_by_signals():
-            where: dict[str, Any] = {"inline": inline, "address": address, "parallel": parallel}
-            succeeded = carry_out(plan, out=out, write_best=write_best, observers=watchers, **where)
+            succeeded = _carry_out(plan, out / plan.name, write_best, where)
     except ScenarioError as error:  # a search may also find, after it started, that values do not fit together
         refuse(error)
     raise typer.Exit(0 if succeeded else 1)
+
+
+def _carry_out(plan: Plan, folder: Path, write_best: Path | None, where: dict[str, Any]) -> bool:
+    """Runs a sweep, or tunes. Returns whether no run failed. where: see `run_all`."""
+    console = Terminal(highlight=False)
+    tuned = plan.search.over if plan.search else {}
+    for key in sorted({key for keys in plan.without.values() for key in keys}):
+        having = ", ".join(case for case, keys in plan.without.items() if key not in keys)
+        verb = "tuned" if key in tuned else "set"
+        console.print(f"{key} is {verb} in the cases that have it: {escape(having)}", soft_wrap=True)
+    try:
+        if plan.search is not None:
+            return _tune(console, plan, folder, write_best, where)
+        return _run_all(console, plan, folder, **where)
+    except KeyboardInterrupt:
+        console.print("the sweep was interrupted; the same command goes on with it", soft_wrap=True)
+        raise
+
+
+def _run_all(console: Console, plan: Plan, folder: Path, *, observers: list[Any], **where: Any) -> bool:
+    """Runs all scenarios, with a line for each run that goes on, and tells what becomes of them when it is known."""
+    scenarios = plan.scenarios()
+    names = labels(scenarios)
+    outcomes: dict[int, RunOutcome] = {}
+    with bars(console, transient=True) as shown:
+        all_runs = shown.add_task("[bold]runs", total=len(scenarios), state="")
+        observers = [Bar(shown) if console.is_interactive else Lines(), *observers]
+        for place, news in outcomes_of(scenarios, names, folder, observers, **where):
+            if isinstance(news, OutOfDate):
+                console.print(f"{escape(names[place])}: runs again: {escape(news.why)}", soft_wrap=True)
+                continue
+            outcomes[place] = news
+            shown.advance(all_runs)
+            if (status := Status(news.status)) in (Status.FAILED, Status.DIVERGED):
+                helps = status.cure(flatten(scenarios[place].resolved())) if status is Status.DIVERGED else ""
+                why = "; ".join(filter(None, (news.why, helps and f"what mostly helps: {helps}")))
+                console.print(f"[{status.colour}]{status}[/] {escape(names[place])}: {escape(why)}", soft_wrap=True)
+    console.print(_tally("run", (outcome.status for outcome in outcomes.values())))
+    failed = [(place, outcome) for place, outcome in sorted(outcomes.items()) if outcome.status == "failed"]
+    for place, outcome in failed:
+        _show_failure(console, names[place], outcome)
+    console.print(f"compare them with [bold]raysim compare {escape(as_word(folder))}", soft_wrap=True)
+    return not failed
+
+
+def _tune(console: Console, plan: Plan, folder: Path, write_best: Path | None, where: dict[str, Any]) -> bool:
+    """Carries out a search, with a line for each trial, and tells the best ones."""
+    firsts = [group[0] for group in plan.groups()]
+    groups, metric = labels(firsts), plan.search.metric if plan.search else ""
+    splits = sorted({scenario.evaluated_splits[0] for scenario in firsts})
+    console.print(f"tunes on the split {', '.join(splits)}")
+    if "test" in splits:
+        text = "what is chosen there looks better on it than it is; data.validation sets samples aside to tune on"
+        console.print(f"  [yellow]note[/] {text}", soft_wrap=True)
+
+    trials: list[Trial] = []
+    for trial in search(plan, out=folder, **where):
+        trials.append(trial)
+        score = trial.status if trial.status != "finished" else f"{metric} {trial.score:.4g}"
+        values = f": {_values(trial)}" if trial.values else ""
+        console.print(f"{groups[trial.group]}  trial {trial.number}{values}  {score}")
+        for why in dict.fromkeys(trial.again):
+            console.print(f"  runs again: {escape(why)}", soft_wrap=True)
+    console.print(_tally("trial", (trial.status for trial in trials)))
+    chosen = best(trials, plan)
+    for group in sorted({trial.group for trial in trials} - {trial.group for trial in chosen}):
+        console.print(f"best of {groups[group]}: none, because no trial finished", soft_wrap=True)
+    for trial in chosen:
+        options = " ".join(f"--set {as_word(f'{key}={value}')}" for key, value in trial.values.items())
+        # No table: options that a narrow terminal cuts off cannot be copied.
+        by = f"set by\n  {escape(options)}" if options else "with the file's own values"
+        line = f"best of {groups[trial.group]}: trial {trial.number}, {metric} {trial.score:.4g}, {by}"
+        console.print(line, soft_wrap=True)
+    if write_best is not None and (scenario := best_scenario(trials, plan)):
+        with replacing(write_best) as hidden:
+            hidden.write_text(as_yaml(scenario.resolved()), encoding="utf-8")
+        console.print(f"the best scenario is in {escape(str(write_best))}", soft_wrap=True)
+    failed = [(trial, outcome) for trial in trials for outcome in trial.outcomes if outcome.status == "failed"]
+    for trial, outcome in failed:
+        _show_failure(console, f"{groups[trial.group]}  trial {trial.number}", outcome)
+    return not failed
+
+
+def _show_failure(console: Console, label: str, outcome: RunOutcome) -> None:
+    """Prints why a run failed, and where. Not wrapped: a path in two lines cannot be copied."""
+    where = f" (in {outcome.folder})" if outcome.folder else ""
+    console.print(f"  [red]failed[/] {escape(label)}: {escape((outcome.why or '') + where)}", soft_wrap=True)
+
+
+def _tally(noun: str, statuses: Iterable[str]) -> str:
+    """Returns how many runs or trials there were, and how many of each status."""
+    counts = Counter(statuses)
+    each = (f"{number} {status}" for status, number in counts.items())
+    return f"{count(counts.total(), noun)}: {', '.join(each)}"
+
+
+def _values(trial: Trial) -> str:
+    shown = ((key, f"{value:.4g}" if isinstance(value, float) else value) for key, value in trial.values.items())
+    return ", ".join(f"{key}={value}" for key, value in shown)

@@ -204,7 +204,7 @@ class _Attempt:
             return None
         failure: JobFailed | None = None
         if isinstance(error, JobFailed):
-            failure = explained(error, self.execution.scenario)
+            failure = explained(error, self.execution.scenario, self.pool)
             text = f"{failure}\n{failure.traceback}".strip()
         elif isinstance(error, CannotWrite):
             failure, text = self.execution.unwritten(error), str(error)

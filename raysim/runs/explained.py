@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from actors import JobFailed
+from actors import InlinePool, JobFailed, LocalPool, Pool
 from actors.fault import OURS, Frame
 from raysim.parts.own import path_of
 from raysim.parts.own_code import by_key
@@ -11,40 +11,41 @@ from raysim.parts.part import Part
 from raysim.scenario import Scenario
 
 
-def explained(failed: JobFailed, scenario: Scenario) -> JobFailed:
+def explained(failed: JobFailed, scenario: Scenario, pool: Pool | None = None) -> JobFailed:
     """Returns the failure of a job, with advice in terms of the scenario.
 
     If memory ran out, it says which keys to change. If it was raised in code of the user's own, it says where.
+    pool: where the job was carried out; None: on Ray.
     """
     cause = failed.cause
     if failed.memory is not None:
-        cause += f"; {_of_gpu(scenario) if failed.memory == 'gpu' else _of_node(scenario)}"
+        training = f"local.batch_size ({scenario.local.batch_size}) or resources.chunk ({scenario.resources.chunk})"
+        share = _share_of_gpu(scenario) if failed.memory == "gpu" else _share_of_node(scenario)
+        if isinstance(pool, LocalPool):
+            share = "take fewer worker processes (--local), or "
+        elif isinstance(pool, InlinePool):
+            share = ""
+        cause += f"; {share}lower {training}; raysim doctor measures what a client needs"
     if culprit := culprit_of(failed.frames, scenario):
         cause += f" - raised in {culprit}"
     return failed if cause == failed.cause else JobFailed(failed.label, cause, failed.traceback)
 
 
-def _of_gpu(scenario: Scenario) -> str:
+def _share_of_gpu(scenario: Scenario) -> str:
     asked = scenario.resources
     of_server = f", or of resources.gpus_per_aggregator ({asked.gpus_per_aggregator:g})" if scenario.has_server else ""
     return (
         f"each actor is held to its share of a GPU's memory: raise that of resources.gpus_per_client "
-        f"({asked.gpus_per_client:g}){of_server}, with fewer resources.client_actors ({asked.client_actors}), or lower "
-        f"{_of_training(scenario)}; raysim doctor measures what a client needs"
+        f"({asked.gpus_per_client:g}){of_server}, with fewer resources.client_actors ({asked.client_actors}), or "
     )
 
 
-def _of_node(scenario: Scenario) -> str:
+def _share_of_node(scenario: Scenario) -> str:
     asked = scenario.resources
     return (
         f"lower resources.client_actors ({asked.client_actors}), raise resources.cpus_per_client "
-        f"({asked.cpus_per_client:g}) so that fewer share a node, or lower {_of_training(scenario)}; raysim doctor "
-        "measures what a client needs"
+        f"({asked.cpus_per_client:g}) so that fewer share a node, or "
     )
-
-
-def _of_training(scenario: Scenario) -> str:
-    return f"local.batch_size ({scenario.local.batch_size}) or resources.chunk ({scenario.resources.chunk})"
 
 
 class Culprit(NamedTuple):

@@ -54,12 +54,16 @@ def test_panels_have_places_of_their_own() -> None:
     assert len({panel["id"] for panel in panels()}) == len(places)
 
 
-def test_the_file_goes_into_a_folder_that_is_there(tmp_path: Path) -> None:
+def test_the_file_goes_into_a_folder_that_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "other").write_text("theirs")
+    (tmp_path / "raysim.json").symlink_to(tmp_path / "other")
     assert command("dashboard", tmp_path).stdout == f"{tmp_path / 'raysim.json'}\n"
     assert (tmp_path / "raysim.json").read_bytes() == DASHBOARD.read_bytes()
-    answer = command("dashboard", tmp_path / "none")
-    assert answer.exit_code == 2
-    assert "must be given a folder that is there" in answer.stderr
+    assert (tmp_path / "other").read_text() == "theirs"  # no link is followed
+    monkeypatch.setattr("os.getuid", lambda: -1)
+    for folder, problem in ((tmp_path / "none", "a folder that is there"), (tmp_path, "a folder of your own")):
+        answer = command("dashboard", folder)
+        assert (answer.exit_code, f"must be given {problem}" in answer.stderr) == (2, True)
 
 
 def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:

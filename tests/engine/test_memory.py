@@ -6,24 +6,28 @@ import pytest
 from conftest import digits
 
 import raysim
+from actors import JobFailed
+from raysim.runs.explained import explained
 
 
-def failed(folder: Path, **changes: object) -> str:
+def test_an_inline_run_is_told_what_a_client_may_do_with_less(tmp_path: Path) -> None:
+    """The number of actors changes nothing there."""
     with pytest.raises(raysim.RunFailed) as caught:
-        raysim.run(digits(**changes), out=folder, inline=True)
-    (run,) = folder.iterdir()
-    assert str(caught.value) in raysim.Result(run).info["error"]
-    return str(caught.value)
+        raysim.run(digits(algorithm={"name": "toys:Hungry", "of_gpu": False}), out=tmp_path, inline=True)
+    (run,) = tmp_path.iterdir()
+    text = str(caught.value)
+    assert text in raysim.Result(run).info["error"]
+    assert "MemoryError: Unable to allocate 9 TiB - client " in text
+    assert "; lower local.batch_size (16) or resources.chunk (3); " in text
 
 
-def test_of_a_gpu(tmp_path: Path) -> None:
-    text = failed(tmp_path, algorithm="toys:Hungry", resources__client_actors=4)
-    assert "OutOfMemoryError: CUDA out of memory. - client " in text
-    assert "raise that of resources.gpus_per_client (0), or of resources.gpus_per_aggregator (0), " in text
-    assert "with fewer resources.client_actors (4), or lower local.batch_size (16) or resources.chunk (3); " in text
-
-
-def test_of_a_node(tmp_path: Path) -> None:
-    text = failed(tmp_path, algorithm={"name": "toys:Hungry", "of_gpu": False})
-    assert "MemoryError: Unable to allocate 9 TiB" in text
-    assert "; lower resources.client_actors (2), raise resources.cpus_per_client (1) so that fewer share a node" in text
+@pytest.mark.parametrize(
+    ("memory", "advice"),
+    [
+        ("gpu", "of resources.gpus_per_client (0), or of resources.gpus_per_aggregator (0), with fewer resources.c"),
+        ("node", "; lower resources.client_actors (2), raise resources.cpus_per_client (1) so that fewer share a node"),
+    ],
+)
+def test_on_ray_fewer_actors_help(memory: str, advice: str) -> None:
+    failed = JobFailed("client 3", "it ran out of memory", "", memory=memory)
+    assert advice in str(explained(failed, raysim.parse_scenario(digits())))

@@ -319,7 +319,7 @@ def test_an_interrupted_sweep_tells_how_it_goes_on(write: Any, tmp_path: Path, m
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("raysim.cli.sweep_display.outcomes_of", interrupted)
+    monkeypatch.setattr("raysim.cli.sweep.outcomes_of", interrupted)
     answer = sweep(write({"grid": {"seed": [0, 1]}}), tmp_path / "runs")
     assert answer.exit_code == 130
     assert answer.stdout.splitlines()[-1] == "the sweep was interrupted; the same command goes on with it"

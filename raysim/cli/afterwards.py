@@ -1,4 +1,4 @@
-"""The command `log`, which sends runs that are over to a tracker of experiments."""
+"""Commands that use what a run has left: `generate` and `log`."""
 
 from typing import Annotated
 
@@ -6,10 +6,30 @@ import typer
 
 from actors.fault import describe
 from raysim.cli.bad_input import refusing_wrong_runs
-from raysim.cli.options import RunFolders, named_observers
+from raysim.cli.options import RunFolder, RunFolders, named_observers
+from raysim.parts.errors import BadValue
+from raysim.runs.generate import generate as go_on
+from raysim.runs.generate import keep
 from raysim.runs.observing import retell
+from raysim.runs.result import Result
 from results import load
 from results.texts import count
+
+
+def generate(
+    run: RunFolder,
+    prompt: Annotated[str, typer.Argument(help="The text to go on with.")],
+    tokens: Annotated[int, typer.Option(min=1, help="Most tokens that are added.")] = 100,
+    temperature: Annotated[
+        float, typer.Option(min=0, help="0: the most probable token each time; 1: drawn by their probabilities.")
+    ] = 0.0,
+    seed: Annotated[int, typer.Option(help="The seed of the draws.")] = 0,
+) -> None:
+    """Let the final language model of a run go on with a text. It is printed, and added to generated.txt there."""
+    with refusing_wrong_runs(BadValue, FileNotFoundError):
+        text = go_on(Result(run), prompt, tokens, temperature, seed)
+    typer.echo(text)
+    keep(run, text)
 
 
 def log(
