@@ -3,20 +3,67 @@
 import atexit
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from multiprocessing.connection import wait
-from typing import Any
+from typing import Any, NamedTuple
 
-from actors.host import Failure, Ready
+from actors.child import Child, ChildDied, Raised, Tell
+from actors.host import Failure, Host, Ready
 from actors.interrupt import allowing
 from actors.job import Content, Job, Outcome, Setup, Value, values_of
-from actors.local_worker import LocalWorker, Order
 from actors.parcel import Folders, Parcel, owned
 from actors.pool import ATTEMPTS, Group, JobFailed, Pool
-from actors.process import Life
-from actors.queue import Queue
+from actors.process import Life, Process
+from actors.queue import DEPTH, Queue
 
-DEPTH = 2  # jobs that a worker has at a time: the next one is there when the first is done
+
+class Order(NamedTuple):
+    """A method of `Host` that the worker's host of a group is to call."""
+
+    group: str
+    method: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    parcels: tuple[Parcel, ...] = ()  # further arguments
+
+
+class Hosts:
+    """What each process of the pool has: a host for each group."""
+
+    def __init__(self, folders: Folders, gpu: str) -> None:
+        self._folders, self._gpus = folders, [gpu] if gpu else []
+        self._hosts: dict[str, Host] = {}
+
+    def __call__(self, order: Order, tell: Tell) -> tuple[Any, list[Parcel]]:
+        """Follows an order. Returns the host's answer, and the contents of the values that the job leaves."""
+        host = self._hosts.setdefault(order.group, Host(partial(Process.this, gpus=self._gpus)))
+        answer = order.method(host, *order.arguments, *(parcel.open() for parcel in order.parcels))
+        answer, *contents = answer if type(answer) is tuple else (answer,)
+        return answer, [self._folders.pack(content) for content in contents]
+
+
+class LocalWorker(Child):
+    """A process of the pool, and what it has to do."""
+
+    def __init__(self, number: int, gpu: str, environment: Mapping[str, str], folders: Folders) -> None:
+        """gpu: the number of its GPU; empty without one."""
+        visible = {"CUDA_VISIBLE_DEVICES": gpu} if gpu else {}
+        super().__init__(Hosts(folders, gpu), {**environment, **visible}, folders.delete)
+        self.name, self.number = f"local-{number}", number
+        self.life: Life | None = None  # None until its first set-up is done
+        self.calls: deque[Job[Any, Any] | Order] = deque()  # what it was given and has not answered; no Job: a set-up
+        self.start()
+
+    @property
+    def is_set_up(self) -> bool:
+        """Whether it can be given jobs."""
+        return all(isinstance(call, Job) for call in self.calls)
+
+    def follow(self, order: Order, job: Job[Any, Any] | None = None) -> None:
+        """Sends an order. job: what it is for; None for a set-up."""
+        self.calls.append(job or order)
+        self.send(order)
 
 
 class LocalPool(Pool):
@@ -43,11 +90,11 @@ class LocalPool(Pool):
     # --- workers ------------------------------------------------------------------------------------------------------
 
     def start(self, group: Group) -> None:
-        self._begin(Order(group.name, "open", (group.factory,)))
+        self._begin(Order(group.name, Host.open, (group.factory,)))
 
     def set_up(self, setups: dict[str, Setup]) -> None:
         for group, setup in setups.items():
-            self._begin(Order(group, "set_up", (setup,), _parcels(values_of(setup))))
+            self._begin(Order(group, Host.set_up, (setup,), _parcels(values_of(setup))))
         while not all(worker.is_set_up for worker in self._workers):
             self.wait()
 
@@ -82,7 +129,7 @@ class LocalPool(Pool):
     def _hand_out(self) -> None:
         """Gives ready jobs to processes as long as some can take one. Those of the group that was started last, which
         is the server's, come first, because clients' wait for them."""
-        groups = [order.group for order in self._beginning if order.method == "open"]
+        groups = [order.group for order in self._beginning if order.method is Host.open]
         for group in reversed(groups):
             while job := self._queue.first(group):
                 there = (worker for worker in self._workers if worker.is_set_up)
@@ -91,7 +138,9 @@ class LocalPool(Pool):
                 if worker is None or len(worker.calls) >= (1 if few else DEPTH):
                     return  # few jobs wait for an idle process, lest they queue behind another while one falls idle
                 self._queue.give(job)
-                worker.follow(Order(group, "call", (job.request, None, [1] * len(job.needs)), _parcels(job.needs)), job)
+                worker.follow(
+                    Order(group, Host.call, (job.request, None, [1] * len(job.needs)), _parcels(job.needs)), job
+                )
 
     # --- what comes back ----------------------------------------------------------------------------------------------
 
@@ -110,11 +159,12 @@ class LocalPool(Pool):
     def _take(self, worker: LocalWorker) -> None:
         """Takes an answer of a process, or replaces it if it has died."""
         try:
-            answer, parcels = worker.answer()
-        except (EOFError, OSError):
-            self._replace(worker)
+            message = worker.receive()
+        except ChildDied as death:
+            self._replace(worker, str(death))
             return
         call = worker.calls.popleft()
+        answer, parcels = (message.failure, []) if isinstance(message, Raised) else message
         if isinstance(answer, Failure):
             label = call.label if isinstance(call, Job) else f"{call.group}-{worker.number}: set-up"
             raise JobFailed(label, answer.cause, answer.traceback, answer.memory, answer.frames)
@@ -133,12 +183,11 @@ class LocalPool(Pool):
         job.end(Outcome(done.result, worker.name, done.took, worker.life.process if worker.life else None))
         self._queue.release(job)
 
-    def _replace(self, dead: LocalWorker) -> None:
+    def _replace(self, dead: LocalWorker, cause: str) -> None:
         """Replaces a process that has died, and puts its jobs back into the queue.
 
         Raises JobFailed if the job that it was at has ended too many processes, or if none lives to be set up.
         """
-        cause = dead.end()
         if dead.life:
             dead.life.until = time.time()
         jobs = [call for call in dead.calls if isinstance(call, Job)]

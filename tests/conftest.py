@@ -111,9 +111,12 @@ class NoChild:
 
     _one_at_a_time = threading.Lock()
 
-    def call(self, function: Callable[..., Any], *args: Any, tell: Callable[[Any], Any]) -> Any:
+    def __init__(self, handler: Callable[..., Any]) -> None:
+        self._handler = handler
+
+    def call(self, order: Any, tell: Callable[[Any], Any]) -> Any:
         with self._one_at_a_time:
-            return function(*args, tell=tell)
+            return self._handler(order, tell)
 
     def interrupt(self) -> None:
         """Does nothing: runs end at their next progress."""

@@ -121,7 +121,7 @@ class SlotsHere(Slots):
 
     def __init__(self, size: int) -> None:
         super().__init__(size)
-        self._children = [Child() for _ in range(size)]
+        self._children = [Child(_run_here) for _ in range(size)]
         self._pinned: dict[Child, str | None] = dict.fromkeys(self._children)
         self._free: queue.SimpleQueue[Child] = queue.SimpleQueue()
         for child in self._children:
@@ -150,7 +150,7 @@ class SlotsHere(Slots):
             if self._pinned.get(child) != (pinned := scenario.resources.cpu_capability):
                 child.close()  # torch cannot change its instruction set once it is loaded
                 self._pinned[child] = pinned
-            child.call(_run_here, execution, Origin.known_for(scenario), tell=answer)
+            child.call((execution, Origin.known_for(scenario)), answer)
         except ChildDied as death:
             if self._stopping.is_set():  # the process had just begun
                 execution.settle(Status.INTERRUPTED)
@@ -169,8 +169,9 @@ class SlotsHere(Slots):
             child.close()
 
 
-def _run_here(execution: Execution, origin: Origin, tell: Callable[[Progress | NewRows], BaseException | None]) -> None:
+def _run_here(order: tuple[Execution, Origin], tell: Callable[[Progress | NewRows], BaseException | None]) -> None:
     """Carries out a run in a child process. tell: returns the exception that is to end the run, if any."""
+    execution, origin = order
 
     def take(news: Progress | NewRows) -> None:
         if stop := tell(news):
