@@ -42,30 +42,33 @@ class ClientState(NamedTuple, Generic[Entry]):
     """What an optimiser with `keep` needs to go on; {} if it starts afresh."""
     uplink: dict[int, dict[str, Entry]] = {}  # noqa: RUF012
     """What transforms of `uplink` keep, by their place in the list; without those that keep nothing."""
+    message: dict[str, Entry] = {}  # noqa: RUF012
+    """Of a peer that has trained: its message as it was before transforms of `uplink`; {} if they change nothing."""
 
     def map(self, change: Callable[[dict[str, Entry]], dict[str, Other]]) -> ClientState[Other]:
         """Returns the state with each of its records changed by a function."""
         uplink = {place: change(record) for place, record in self.uplink.items()}
-        return ClientState(change(self.algorithm), change(self.optimizer), uplink)
+        return ClientState(change(self.algorithm), change(self.optimizer), uplink, change(self.message))
 
     def flat(self) -> dict[str, Entry]:
         """Returns all entries in one dictionary, as a file holds them: named by compartment, a slash and their name."""
-        named = {"algorithm": self.algorithm, "optimizer": self.optimizer}
+        named = {"algorithm": self.algorithm, "optimizer": self.optimizer, "message": self.message}
         named |= {f"uplink/{place}": record for place, record in self.uplink.items()}
         return {f"{part}/{name}": entry for part, record in named.items() for name, entry in record.items()}
 
     @classmethod
     def of_flat(cls, entries: Mapping[str, Entry]) -> ClientState[Entry]:
         """Returns the state of which `flat` made a dictionary."""
-        state: ClientState[Entry] = ClientState({}, {}, {})
+        parts: dict[str, dict[str, Entry]] = {"algorithm": {}, "optimizer": {}, "message": {}}
+        uplink: dict[int, dict[str, Entry]] = {}
         for path, entry in entries.items():
             part, _, name = path.partition("/")
             if part == "uplink":
                 place, _, name = name.partition("/")
-                state.uplink.setdefault(int(place), {})[name] = entry
+                uplink.setdefault(int(place), {})[name] = entry
             else:
-                (state.algorithm if part == "algorithm" else state.optimizer)[name] = entry
-        return state
+                parts[part][name] = entry
+        return cls(uplink=uplink, **parts)
 
 
 class Traffic(NamedTuple):
@@ -102,6 +105,8 @@ class Trip(NamedTuple):
 
     sizes: ModelSizes  # of the model
     tensors: Traffic  # bytes of the tensors of the update and of the message
+    layers: tuple[int, ...]
+    """How many numbers each layer of the vector has that transforms of `uplink` take of the update; () without any."""
     group: str | None  # the client's group in `clients`; None if it is in none
     missed: Mapping[str | None, int]
     """How many updates of each group steps have used since the version that the client received last, of those whose

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from raysim.algorithms.algorithm import Algorithm
 from raysim.algorithms.signatures import Arrivals, Model, Problems, ServerTask, Setting, Task, Tensor
@@ -22,6 +22,8 @@ from raysim.terms import Population, Record, ServerStep, Trigger
 class Central(Algorithm):
     """An algorithm with a server. Its methods with a body do what most algorithms need. A subclass adds its `name`."""
 
+    sends: ClassVar[Literal["difference", "model"]] = "difference"
+    """Whether clients send models. Transforms of `uplink` then take their differences from the model that came."""
     merges_adapters: ClassVar[bool] = False
     """Whether the server merges adapters into the weights under them. `model.lora.merge` must then be true."""
 
@@ -37,6 +39,12 @@ class Central(Algorithm):
         The number of their steps is then known only once they have trained, and computed delays follow what was done.
         """
         return False
+
+    @property
+    def increments(self) -> tuple[str, ...]:
+        """The entries of updates that are changes of what the server sums up for good, so that a transform of `uplink`
+        must not lose a part of them."""
+        return ()
 
     @property
     def caches_clients(self) -> bool:

@@ -34,6 +34,10 @@ class FedADMM(Central):
     def trigger(self) -> Round:
         return Round(late="keep")
 
+    @property
+    def increments(self) -> tuple[str, ...]:
+        return ("term",) if self.aggregate == "all" else ()
+
     def init(self, model: Model, population: Population) -> Record:
         return {"w": model.w, "term": self.beta * model.w}  # term: sum_i alpha_i (beta_i u_i - lambda_i)
 

@@ -5,6 +5,8 @@ Xie, Koyejo, Gupta, Asynchronous federated optimization, arXiv 1903.03934, Algor
 Differences from the paper: none. Arrivals are mixed in one by one and in order, even those of the same moment.
 """
 
+from typing import ClassVar, Literal
+
 from raysim.algorithms.central import Central
 from raysim.algorithms.signatures import Arrivals, Task
 from raysim.algorithms.staleness import Polynomial, Staleness
@@ -14,6 +16,8 @@ from raysim.terms import Buffer, Population, Record
 
 class FedAsync(Central):
     """Every update is mixed into the model as soon as it arrives; stale updates weigh less (Xie et al. 2019)."""
+
+    sends: ClassVar[Literal["difference", "model"]] = "model"
 
     name: str = "fedasync"
     alpha: Fraction = 0.6

@@ -8,6 +8,8 @@ sorted once, by the delay of their first update, where the paper profiles them. 
 stepped yet is the initial one.
 """
 
+from typing import ClassVar, Literal
+
 from raysim.algorithms.central import Central
 from raysim.algorithms.fedavg import by_samples
 from raysim.algorithms.signatures import Arrivals, Model, Problems, ServerTask, Setting, Task
@@ -23,6 +25,8 @@ class FedAT(Central):
     how often tier m has stepped, and T the sum: slow tiers, which step seldom, have the weights of fast ones. It needs
     `world.dispatch.per_tier`. The paper has five tiers.
     """
+
+    sends: ClassVar[Literal["difference", "model"]] = "model"
 
     name: str = "fedat"
     lam: NonNegative = 0.4

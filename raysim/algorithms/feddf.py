@@ -12,7 +12,7 @@ nothing. After one with a single update, the student is its teacher, and is not 
 from collections.abc import Sequence
 from functools import reduce
 from operator import add
-from typing import Literal
+from typing import ClassVar, Literal
 
 from raysim.algorithms.fedavg import by_samples
 from raysim.algorithms.hybrid import Hybrid
@@ -27,6 +27,8 @@ class FedDF(Hybrid):
     They predict the server's inputs, whose labels are not used, so that any inputs will do. Each client's model
     predicts in eval mode, with its own BatchNorm statistics. The server holds all models of a step at once.
     """
+
+    sends: ClassVar[Literal["difference", "model"]] = "model"
 
     name: str = "feddf"
     ensemble: Literal["logits", "probabilities"] = "logits"

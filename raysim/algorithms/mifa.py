@@ -31,6 +31,10 @@ class MIFA(Moving):
     def caches_clients(self) -> bool:
         return True
 
+    @property
+    def increments(self) -> tuple[str, ...]:
+        return ("change",)
+
     def init(self, model: Model, population: Population) -> Record:
         return {**self.starting(model.w), "mean": model.w * 0}
 

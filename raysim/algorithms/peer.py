@@ -5,6 +5,8 @@ the peer's next state from the draft and the messages that have arrived. State, 
 passed in and returned, and never changed in place.
 """
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from typing import NamedTuple
 
@@ -16,9 +18,10 @@ from raysim.terms import Record
 class Inbox(NamedTuple):
     """What a peer mixes: its own message and those of its neighbours, without messages that were lost."""
 
-    own: Record  # the message that the peer itself sent
+    own: Record  # the message that the peer itself sent, as it was before transforms of `uplink`
     messages: list[Record]  # the newest message that has arrived from each neighbour, in order of their numbers
     weights: list[float]  # the weight W_ij of each message; the peer's own weight is 1 minus their sum
+    decoded: Record | None = None  # the peer's own message as neighbours decode it; None if that is `own`
 
     def mean(self, key: str) -> Tensor:
         """Returns M_i[x], the plain mean of an entry over neighbours; the peer's own entry if there are no messages."""
@@ -30,8 +33,14 @@ class Inbox(NamedTuple):
         return total.div_(len(self.messages))
 
     def mixed(self, key: str) -> Tensor:
-        """Returns the weighted mean of an entry over neighbours and the peer itself, sum_j W_ij x_j."""
+        """Returns the weighted mean of an entry over neighbours and the peer itself, sum_j W_ij x_j.
+
+        Where transforms of `uplink` make y_i of a message x_i, it is x_i + sum_j W_ij (y_j - y_i), which leaves the
+        mean over all peers as it was.
+        """
         mixed = self.own[key] * (1 - sum(self.weights))
+        if self.decoded is not None:
+            mixed = self.own[key] - self.decoded[key] * sum(self.weights)
         for weight, message in zip(self.weights, self.messages, strict=True):
             mixed.add_(message[key], alpha=weight)
         return mixed

@@ -25,6 +25,10 @@ class Scaffold(Aggregating):
     def trigger(self) -> Round:
         return Round(late="discard")
 
+    @property
+    def increments(self) -> tuple[str, ...]:
+        return ("control",)
+
     def problems(self, scenario: Setting) -> Problems:
         yield from super().problems(scenario)
         local = scenario.local

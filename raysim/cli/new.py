@@ -23,6 +23,7 @@ class Start(Enum):
     data = "data"
     partition = "partition"
     model = "model"
+    uplink = "uplink"
     delay = "delay"
     metric = "metric"
     observer = "observer"

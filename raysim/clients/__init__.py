@@ -1,6 +1,19 @@
-"""Groups of clients that differ from the others, and what clients do that do not follow the algorithm."""
+"""Groups of clients that differ, what clients do that do not follow the algorithm, and transforms of what they send."""
 
 from raysim.clients.behaviours import BEHAVIOURS, Behaviour, Honest
 from raysim.clients.group import ClientGroup, ClientGroups, group_problems
+from raysim.clients.uplink import UPLINKS, Decoded, Size, Uplink, UplinkPoint
 
-__all__ = ["BEHAVIOURS", "Behaviour", "ClientGroup", "ClientGroups", "Honest", "group_problems"]
+__all__ = [
+    "BEHAVIOURS",
+    "UPLINKS",
+    "Behaviour",
+    "ClientGroup",
+    "ClientGroups",
+    "Decoded",
+    "Honest",
+    "Size",
+    "Uplink",
+    "UplinkPoint",
+    "group_problems",
+]

@@ -5,11 +5,12 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from raysim.clients.traffic import traffic_of
 from raysim.engine.server.training import Training
 from raysim.engine.server.uses import Uses
 from raysim.parts.errors import BadInput
 from raysim.scenario import Scenario
-from raysim.terms import Trip
+from raysim.terms import Moment, Trip
 from raysim.workers.replies import WorkCost
 from raysim.world import Cost
 from raysim.world.clock import Horizon
@@ -44,19 +45,20 @@ def of_server(
         return ServerTimeline(*given, labels=labels, loss=loss, on_step=uses.stepped)
     cost, groups = measure(), scenario.groups
 
-    def of_work(client: int, had: int, version: int, seen: float) -> Cost:
-        missed = uses.between(had, version)
-        traffic = scenario.central.traffic(Trip(cost.sizes, cost.tensors, groups.name(client), missed))
+    def of_work(client: int, had: int, moment: Moment, seen: float) -> Cost:
+        missed = uses.between(had, moment.version)
+        trip = Trip(cost.sizes, cost.tensors, cost.layers, groups.name(client), missed)
+        traffic = traffic_of(scenario.central.at(moment), [one.at(moment) for one in scenario.uplink], trip)
         return Cost(3 * cost.forward_flops * seen, traffic.down, traffic.up, seen)  # a backward pass costs two forward
 
-    def foreseen(client: int, had: int, version: int) -> Cost:
+    def foreseen(client: int, had: int, moment: Moment) -> Cost:
         held = int(samples[client])
         seen = scenario.central.samples_seen(groups.local(client), held) + cost.passes.of(held) / 3
-        return of_work(client, had, version, seen)
+        return of_work(client, had, moment, seen)
 
     def followed(dispatched: Dispatched) -> Cost:
         assert training is not None
-        return of_work(dispatched.client, dispatched.had, dispatched.version, training.measured(dispatched))
+        return of_work(dispatched.client, dispatched.had, dispatched.moment, training.measured(dispatched))
 
     follow = followed if scenario.delays_follow_training else None
     return ServerTimeline(*given, foreseen, follow, labels, loss, uses.stepped)
@@ -81,9 +83,9 @@ def of_peers(scenario: Scenario, samples: NDArray[np.int64], measure: Callable[[
             trained = 3 * scenario.peer.samples_seen(groups.local(peer), held)
             mixing = peer_cost.passes.of(held) + neighbours * peer_cost.passes_per_neighbour.of(held)
             passes = trained + mixing
-            traffic = scenario.peer.traffic(Trip(peer_cost.sizes, peer_cost.tensors, groups.name(peer), {}))
-            down, up = neighbours * traffic.down, neighbours * traffic.up
-            return Cost(peer_cost.forward_flops * passes, down, up, passes / 3)
+            trip = Trip(peer_cost.sizes, peer_cost.tensors, peer_cost.layers, groups.name(peer), {})
+            sent = neighbours * traffic_of(scenario.peer, scenario.uplink, trip).up
+            return Cost(peer_cost.forward_flops * passes, sent, sent, passes / 3)
 
     horizon, peers = scenario.run.horizon, len(samples)
     return PeersTimeline(scenario.world, scenario.topology, peers, horizon, scenario.seed, cost)

@@ -3,7 +3,20 @@
 from collections.abc import Iterator
 
 from raysim.algorithms import Central
-from raysim.laws import algorithm, data, local, metric, model, observer, partition, policy, runs, topology, world
+from raysim.laws import (
+    algorithm,
+    data,
+    local,
+    metric,
+    model,
+    observer,
+    partition,
+    policy,
+    runs,
+    topology,
+    uplink,
+    world,
+)
 from raysim.laws.law import Groups, Judgement, judge
 from raysim.laws.subject import Subject
 
@@ -21,6 +34,7 @@ LAWS: dict[str, Groups] = {
     "world.edge_delay": world.EDGE_DELAY,
     "local.optimizer": local.OPTIMIZER,
     "local.lr": local.SCHEDULE,
+    "uplink": uplink.UPLINK,
     "run.metrics": metric.METRIC,
     "run.loss": metric.LOSS,
     "run.observers": observer.LAWS,

@@ -11,7 +11,13 @@ from raysim.local.loss import TrainingLoss
 from raysim.metrics import Metric
 from raysim.models import MODELS
 from raysim.parts.errors import Problem
-from raysim.scenario.part_checks import client_problems, local_problems, location_problems, schedule_problems
+from raysim.scenario.part_checks import (
+    client_problems,
+    local_problems,
+    location_problems,
+    schedule_problems,
+    transform_problems,
+)
 from raysim.scenario.peer_checks import peer_problems
 from raysim.scenario.power import watts_problems
 from raysim.scenario.schema import Scenario
@@ -36,6 +42,7 @@ def problems_of(scenario: Scenario) -> list[Problem]:
         *schedule_problems(scenario),
         *watts_problems(scenario),
         *client_problems(scenario),
+        *transform_problems(scenario),
         *local_problems(scenario),
         *scenario.algorithm.at(Moment()).problems(scenario),
         *family_problems(scenario),

@@ -5,7 +5,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from raysim.algorithms import Central
+from raysim.algorithms.algorithm import Algorithm
 from raysim.clients import Behaviour, group_problems
+from raysim.clients.uplink import uplink_problems
 from raysim.data.sources.shakespeare import Shakespeare
 from raysim.data.sources.synthetic import LinearRegression, Quadratic
 from raysim.local import Local
@@ -22,7 +25,8 @@ def schedule_problems(scenario: Scenario) -> Iterator[Problem]:
     """Yields a problem for each schedule that changes with rounds where there are none, or with steps outside of
     `local`."""
     rounds = not scenario.has_server or scenario.world.has_rounds
-    for block, schedulable in (("algorithm", scenario.algorithm), ("local", scenario.local)):
+    transforms = ((f"uplink.{place}", one) for place, one in enumerate(scenario.uplink))
+    for block, schedulable in (("algorithm", scenario.algorithm), ("local", scenario.local), *transforms):
         for key, schedule in schedulable.schedules.items():
             path = f"{block}.{key}.over"
             if schedule.over == "rounds" and not rounds:
@@ -31,6 +35,19 @@ def schedule_problems(scenario: Scenario) -> Iterator[Problem]:
             if schedule.over == "steps" and (block, key) != ("local", "lr"):
                 text = "must be rounds, versions or time: within a training, `local.lr` alone changes, got steps"
                 yield Problem(path, text)
+
+
+def transform_problems(scenario: Scenario) -> Iterator[Problem]:
+    """Yields what is wrong with the transforms of what clients send."""
+    algorithm, transforms = scenario.algorithm, scenario.uplink
+    if transforms and type(algorithm).traffic is not Algorithm.traffic:
+        yield Problem("uplink", f"must be left out for {algorithm.name}, which says itself what travels; leave it out")
+    increments = algorithm.increments if isinstance(algorithm, Central) else ()
+    yield from uplink_problems(transforms, increments, algorithm.name)
+    for place, one in enumerate(transforms if scenario.world.delay.needs_cost and not scenario.has_server else ()):
+        for key in one.schedules:
+            text = "must be a number where delays between peers are computed, got a schedule; give one"
+            yield Problem(f"uplink.{place}.{key}", text)
 
 
 def local_problems(scenario: Scenario) -> Iterator[Problem]:

@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field
 
 from raysim.algorithms import ALGORITHMS, Central, Peer
 from raysim.clients import ClientGroup, ClientGroups
+from raysim.clients.uplink import AnUplink
 from raysim.data import SERVER_DATA, SOURCES, Federated, OneOfSources, Public, ServerData
 from raysim.data.federation.server import NO_PUBLIC, NoServerData
 from raysim.data.sources.synthetic import Quadratic
@@ -58,6 +59,9 @@ class Scenario(Part):
     clients: tuple[ClientGroup, ...] = ()
     """Groups of clients, or peers, that train otherwise than `local` says, or that do not follow the algorithm.
     run.json says under `groups` who is in which, and the table `updates` has a group's place in the list as `group`."""
+    uplink: tuple[AnUplink, ...] = ()
+    """What happens to the update of a client on its way to the server, or to a peer's message, in this order: clipping,
+    sparsifying, fewer bits. Bytes in tables, budgets and computed delays are those that then travel."""
     world: World = World()
     """Who is picked when, how long it takes, and who is there."""
     run: RunSettings

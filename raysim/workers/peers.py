@@ -55,6 +55,7 @@ class PeersWorker(Workbench, PeerHandlers, CostHandler):
             passes_per_neighbour=self.by_samples(more, lambda peer: self.tried(peer, local)[1]),
             sizes=self.sizes,
             tensors=Traffic(*[records.size(message, self.net.layout)] * 2),
+            layers=self.layers(message),
         )
 
     def tried(self, peer: int, local: Local) -> tuple[float, float, Record]:
@@ -111,14 +112,17 @@ class PeersWorker(Workbench, PeerHandlers, CostHandler):
             return self.first(turn.peer)
         own, *others = (received[place] for place in (turn.message, *turn.inbox))
         draft = turn.draft.content.draft.map(lambda wire: records.borrow(wire, self.device))
-        return self._mixed(turn.peer, turn.mixes - 1, draft, Inbox(own, others, list(turn.weights)))
+        inbox = Inbox(draft.message or own, others, list(turn.weights), own if draft.message else None)
+        return self._mixed(turn.peer, turn.mixes - 1, draft._replace(message={}), inbox)
 
     def _local(self, turn: Turn, state: ClientState[Tensor]) -> tuple[ClientState[Tensor], Record, TrainedPeer]:
         """Trains a peer. Returns its draft, its message, and what the tables show of the training."""
         started, steps, passed = time.perf_counter(), self.net.steps, self.net.passes
         self.net.take_solves()
         self.at(turn.trains_at)
-        draft, message = self.trained(turn.peer, turn.mixes, state)
+        draft, exact = self.trained(turn.peer, turn.mixes, state)
+        message, kept = self.passed(turn.peer, turn.mixes, exact, {}, draft.uplink)
+        draft = draft._replace(uplink=kept, message={} if message is exact else exact)
         seconds, steps = time.perf_counter() - started, self.net.steps - steps
         up = self.traffic(turn.peer, message, message, {}).up
         numbers = self.numbers(turn.peer, local_steps=steps, seconds=seconds, up_bytes=up)

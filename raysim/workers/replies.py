@@ -82,6 +82,7 @@ class WorkCost(NamedTuple):
     passes_per_neighbour: Passes  # how many more there are for each neighbour; none with a server
     sizes: ModelSizes  # of the model
     tensors: Traffic  # of the update and the message
+    layers: tuple[int, ...]  # as in `Trip`
 
 
 # --- training and steps -----------------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
 
     def describe(self) -> Described:
         """Returns what the scheduler must know of the data, the model and the states."""
-        stateful = any(self.first_client())
+        stateful = any(self.first_client()) or any(transform.keeps for transform in self.uplink)
         return super().describe()._replace(state=tuple(self.first_state()), stateful=stateful)
 
     def first(self, request: FirstRequest) -> Answer[None, First]:
@@ -64,6 +64,7 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
             passes_per_neighbour=Passes(0.0, 0.0),
             sizes=self.sizes,
             tensors=Traffic(records.size(update, layout), records.size(received, layout)),
+            layers=self.layers(update),
         )
 
     def _tried(self, client: int, message: Record) -> tuple[Record, float]:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from raysim.clients import Behaviour
+from raysim.clients.traffic import traffic_of
 from raysim.data import Federation, Split
 from raysim.data.dataset import IGNORED
 from raysim.data.named import Shape, by_name, shape_of
@@ -34,6 +35,7 @@ from raysim.workers import records
 from raysim.workers.evaluation import HAS, Evaluator
 from raysim.workers.replies import Described, Numbers, Passes, UpdateNumbers
 from raysim.workers.returned import calling
+from raysim.workers.sending import Sending
 
 # Evaluations draw with keys of their own: this number, which is above any number of dispatches, plus the version.
 EVALUATING = 2**32
@@ -77,6 +79,7 @@ class Workbench:
         self.logged = Logged({}, {})  # what tasks were given to log
         self.groups = scenario.groups
         self.loader = Loader(federation.mean, federation.std, device, federation.skewed if federation.skew else None)
+        self._sending = Sending(self.net.layout, scenario.algorithm.name)
         self.evaluator = Evaluator(scenario, federation, self.net, self.loader)
         self.population = scenario.population(federation.samples)
         self.at(Moment())
@@ -117,9 +120,10 @@ class Workbench:
         return task
 
     def at(self, moment: Moment) -> None:
-        """Gives the schedules of local training and of the algorithm their values at a moment of the run."""
+        """Gives the schedules of local training, the algorithm and `uplink` their values at a moment of the run."""
         self.moment, self.local = moment, self.scenario.local.at(moment)
         self.algorithm = self.scenario.algorithm.at(moment)
+        self.uplink = tuple(transform.at(moment) for transform in self.scenario.uplink)
 
     def _training_samples(self, client: int) -> Samples:
         """Returns the samples that a client trains on, with the labels that its group has in their place."""
@@ -141,6 +145,23 @@ class Workbench:
             return sent
         draw = torch.Generator().manual_seed(torch_seed(self.scenario.seed, "behaviour", client, number))
         return group.behaviour.distort(sent, given, draw)
+
+    def passed(
+        self, client: int, number: int, sent: Record, base: Record, kept: dict[int, Record]
+    ) -> tuple[Record, dict[int, Record]]:
+        """Returns what the receiver decodes of an update or message, and what transforms of `uplink` keep.
+
+        number: how often the client was dispatched, or the peer has mixed, before. base: the entries that the update is
+        relative to, as its algorithm says. kept: what transforms kept before.
+        """
+        if not self.uplink:
+            return sent, kept
+
+        def draw(place: int) -> torch.Generator:
+            purpose = f"uplink {place} {self.uplink[place].name}"
+            return torch.Generator().manual_seed(torch_seed(self.scenario.seed, purpose, client, number))
+
+        return self._sending(self.uplink, sent, base, kept, draw)
 
     def by_samples(self, of_smallest: float, measure: Callable[[int], float]) -> Passes:
         """Fits passes(n) = fixed + per_sample * n, the forward passes of a client with n samples, through the clients
@@ -183,7 +204,12 @@ class Workbench:
         missed: as in `Trip`.
         """
         tensors = Traffic(records.size(sent, self.net.layout), records.size(received, self.net.layout))
-        return self.algorithm.traffic(Trip(self.sizes, tensors, self.groups.name(client), missed))
+        trip = Trip(self.sizes, tensors, self.layers(sent), self.groups.name(client), missed)
+        return traffic_of(self.algorithm, self.uplink, trip)
+
+    def layers(self, sent: Record) -> tuple[int, ...]:
+        """Returns the layers of the vector of which transforms of `uplink` get an update; () without transforms."""
+        return self._sending.layers(sent) if self.uplink else ()
 
     def _samples(self, split: Split, rows: np.ndarray, client: int | None = None) -> Samples:
         return Samples(len(rows), lambda places: self.loader(split, rows[places], client))

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raysim.parts.rng import Stream
+from raysim.terms import Moment
 from raysim.world.delay import Cost, Delay, duration_of
 
 _BLOCK = 1024  # clients
@@ -79,13 +80,13 @@ class Tiers:
         samples: NDArray[np.int64],
         delay: Delay,
         delays: Stream,
-        cost: Callable[[int, int, int], Cost] | None = None,
+        cost: Callable[[int, int, Moment], Cost] | None = None,
     ) -> None:
         """number: how many tiers there are. samples: how many each client trains on, (clients,). delays: the stream of
         the run's delays, because clients are sorted by their first one. cost: returns the cost of a client's update,
         if the delay needs it."""
         held = np.flatnonzero(samples)
-        costs = [cost(client, 0, 0) if cost else None for client in held.tolist()]
+        costs = [cost(client, 0, Moment()) if cost else None for client in held.tolist()]
         lasts = [duration_of(delay, delays, client, 0, of) for client, of in zip(held.tolist(), costs, strict=True)]
         self.of = np.full(len(samples), -1)
         for tier, members in enumerate(np.array_split(held[np.argsort(lasts, kind="stable")], number)):

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raysim.parts.rng import Stream
-from raysim.terms import Arrival, Round, Trigger
+from raysim.terms import Arrival, Moment, Round, Trigger
 from raysim.world.clock import Clock, Horizon
 from raysim.world.delay import Cost, duration_of
 from raysim.world.picker import new_picker
@@ -37,7 +37,7 @@ class ServerTimeline:
 
     samples: the number of samples that each client trains on, (clients,); a client with none is never picked. horizon:
     when it ends, and when models are evaluated. cost: returns the cost of an update, if the delay needs it, for a
-    client, the version that it had received (`Dispatched.had`) and the one that it receives. measured: waits for the
+    client, the version that it had received (`Dispatched.had`) and the moment of its dispatch. measured: waits for the
     training of a dispatch and returns the cost of what was really done, if delays depend on that. labels: how many
     samples of each label clients have, if the policy needs to know, (clients, labels). loss: waits for the training of
     a dispatch and returns its loss, if the policy needs to know that. on_step: called with each server step.
@@ -50,7 +50,7 @@ class ServerTimeline:
         samples: NDArray[np.int64],
         horizon: Horizon,
         seed: int,
-        cost: Callable[[int, int, int], Cost] | None = None,
+        cost: Callable[[int, int, Moment], Cost] | None = None,
         measured: Callable[[Dispatched], Cost] | None = None,
         labels: NDArray[np.int64] | None = None,
         loss: Callable[[Dispatched], float] | None = None,
@@ -199,7 +199,8 @@ class ServerTimeline:
         if self._fates is not None:
             return float(self._fates.arrives[self._serial]), bool(self._fates.reports[self._serial])
         reports = self._drop == 0 or bool(self._drops(client, number).random() >= self._drop)
-        cost = self._cost(client, self._had.get(client, 0), self.version) if self._cost else None
+        moment = Moment(self.round, self.version, self._clock.now)
+        cost = self._cost(client, self._had.get(client, 0), moment) if self._cost else None
         if cost and reports and self._measured is not None:
             cost = cost._replace(flops=0.0, samples=0.0)  # an update cannot arrive sooner than without training
         return self._clock.now + duration_of(self._delay, self._delays, client, number, cost), reports

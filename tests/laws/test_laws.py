@@ -119,8 +119,13 @@ RIGHT = [
     "RightAvailability",
     "RightTopology",
     "RightWords",
+    "RightTransform",
 ]
 BROKEN = {
+    "Shortens": ("`send` returns a vector of the shape", "must return float32 of shape (64,), got torch.float32 (63,)"),
+    "DrawsAnew": ("`send` returns the same", "send: must return the same each time"),
+    "Normalises": ("A vector of zeros", "send: must return finite numbers for zeros"),
+    "SaysLess": ("`size` gives bytes", "64 numbers that are not zero, got 3 values"),
     "MovesACopy": ("`move` changes w in place", "move: must change w in place, as w.add_(...) does"),
     "GrowsItsState": ("`move` changes w in place", "must keep the entries [] of the state, got ['gradient 0']"),
     "SmallState": ("`init` returns vectors like w", "must return vectors of shape (8,) like w"),

@@ -35,6 +35,7 @@ def server() -> Raw:
         "server_data": "toys_parts:FirstRows",
         "model": {"name": "toys_parts:TwoLayers", "width": 5},
         "algorithm": "toys_parts:Mean",
+        "uplink": [{"name": "toys_parts:Halves", "factor": 0.5}],
         "world": {
             "dispatch": {"per_round": 2, "policy": "toys_parts:Lowest"},
             "delay": {"name": "toys_parts:Slow", "share": 0.4},

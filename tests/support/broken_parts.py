@@ -9,6 +9,7 @@ import numpy as np
 
 from raysim.algorithms import Buffer, Central, Inbox, Peer
 from raysim.algorithms.staleness import StalenessFunction
+from raysim.clients import Decoded, Uplink
 from raysim.data import Dataset, Source, Split, Tokenizer, Tokens
 from raysim.data.federation.partition import Partitioner
 from raysim.data.federation.sizes import Sizes
@@ -726,3 +727,46 @@ class CountsTooFew(RightWords):
     def fitted(self, texts: Any) -> Tokens:
         made = super().fitted(texts)
         return Tokens(5, made.encode, made.decode)
+
+
+# --- transforms of what clients send ----------------------------------------------------------------------------------
+
+
+class RightTransform(Uplink):
+    """Breaks no law."""
+
+    name: str = "right_transform"
+
+    def send(self, vector: Any, kept: Any, at: Any) -> Decoded:
+        return Decoded(vector * 0.5)
+
+
+class Shortens(Uplink):
+    name: str = "shortens"
+
+    def send(self, vector: Any, kept: Any, at: Any) -> Decoded:
+        return Decoded(vector[:-1])
+
+
+class Normalises(Uplink):
+    name: str = "normalises"
+
+    def send(self, vector: Any, kept: Any, at: Any) -> Decoded:
+        return Decoded(vector / vector.norm())
+
+
+class DrawsAnew(Uplink):
+    name: str = "draws_anew"
+
+    def send(self, vector: Any, kept: Any, at: Any) -> Decoded:
+        return Decoded(vector + float(np.random.default_rng().normal()))
+
+
+class SaysLess(Uplink):
+    name: str = "says_less"
+
+    def send(self, vector: Any, kept: Any, at: Any) -> Decoded:
+        return Decoded(vector)
+
+    def size(self, before: Any) -> Any:
+        return before._replace(values=3)

@@ -10,7 +10,7 @@ from pydantic import PrivateAttr
 from raysim.algorithms import Arrival, Central, Inbox, Peer, Population, Record, Round, StalenessFunction
 from raysim.algorithms.aggregates import Aggregate
 from raysim.algorithms.rules import ServerRule
-from raysim.clients import Behaviour
+from raysim.clients import Behaviour, Decoded, Uplink
 from raysim.data import Dataset, FeatureSkew, Partitioner, ServerData, Sizes, Source, Split, Tokenizer, Tokens
 from raysim.data.federation.server import NO_ROWS, Rows, ServerSamples
 from raysim.engine.progress import Progress
@@ -240,6 +240,19 @@ class Gossip(Peer):
 
     def mix(self, task: Any, draft: Record, inbox: Inbox) -> Record:
         return {"w": inbox.mixed("w"), "buffers": inbox.mixed("buffers")}
+
+
+class Halves(Uplink):
+    name: str = "halves"
+    factor: Positive = 0.5
+
+    def first(self, length: int) -> Any:
+        import torch
+
+        return {"sent": torch.zeros(())}
+
+    def send(self, vector: Any, kept: Any, at: Any) -> Decoded:
+        return Decoded(vector * self.factor, {"sent": kept["sent"] + 1})
 
 
 class Signs(Optimizer):
