@@ -29,7 +29,7 @@ Wire: TypeAlias = "dict[str, np.ndarray]"
 Entry = TypeVar("Entry")  # a tensor or, as it travels between processes, an array
 Other = TypeVar("Other")
 
-Inputs = Literal["images", "features", "series", "text", "named", "functions"]
+Inputs = Literal["images", "features", "series", "volumes", "text", "named", "functions"]
 """What the inputs of samples are: what data hold, and what models take. A function is one that a client minimises."""
 
 

@@ -1,6 +1,7 @@
 """Commands on scenario files that run nothing: `check` and `schema`."""
 
 import json
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -20,8 +21,14 @@ def check(
     data: Annotated[
         bool, typer.Option("--data", help="Also load the data and the model, and say what is missing or does not fit.")
     ] = False,
+    propose: Annotated[
+        bool, typer.Option(help="Guess what data files or folders hold, given in place of scenarios, and say why.")
+    ] = False,
 ) -> None:
     """Check scenario files and their sweeps; this needs neither Ray nor, without --data, the data."""
+    if propose:
+        proposals(scenarios)
+        return
     wrong = []
     for path in scenarios:
         try:
@@ -45,6 +52,17 @@ def check(
             typer.echo(f"{path}: note: {note}")
     if wrong:
         refuse(*wrong)
+
+
+def proposals(paths: list[Path]) -> None:
+    """Prints the block `data` of a scenario file for each file or folder of samples."""
+    from raysim.data.propose import propose
+
+    for path in paths:
+        try:
+            typer.echo(propose(path), nl=False)
+        except (ValueError, OSError) as error:
+            refuse(f"{path}: {error}")
 
 
 def schema() -> None:

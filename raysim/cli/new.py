@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from raysim.cli.bad_input import refuse
+from raysim.cli.check import proposals
 from results.disk import writing
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
@@ -33,7 +34,13 @@ def new(
     what: Annotated[Start, typer.Argument(help="What the class is to be.", show_default=False)],
     name: Annotated[str, typer.Argument(help="Name of the file, such as my_algorithm.", show_default=False)],
 ) -> None:
-    """Start a class of your own: write a working file, its test and a scenario with it into this folder."""
+    """Start a class of your own: write a working file, its test and a scenario with it into this folder.
+
+    For a file or a folder of samples, `raysim new data PATH` prints what it proposes for a scenario file instead.
+    """
+    if what is Start.data and Path(name).exists():
+        proposals([Path(name)])
+        return
     with writing(Path(f"{name}.py")):
         _require_name(name)
         files = _write(what, name)

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from raysim.data.meaning import Meaning
 from raysim.data.named import are_pixels, together
 from raysim.parts.errors import BadValue
 
@@ -72,8 +73,8 @@ class Dataset:
 
     mean, std: by channel, of the training images scaled to 0..1; images are normalised with them on the device. Both
     are empty where x is float32, which is used as it is. num_classes: number of a model's outputs: the number of
-    labels, or of targets for squared_error, or 0 where the output is the loss itself. meaning: a line that
-    says what inputs are, and one for labels. notes: what was guessed or is seldom meant, each with its key.
+    labels, or of targets for squared_error, or 0 where the output is the loss itself. meaning: what inputs and labels
+    are; None where types and shapes tell it. notes: what was done otherwise than asked, each with its key.
     """
 
     train: Split
@@ -82,5 +83,5 @@ class Dataset:
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
     loss: Loss = "cross_entropy"
-    meaning: tuple[str, ...] = ()
+    meaning: Meaning | None = None
     notes: tuple[str, ...] = ()

@@ -6,9 +6,8 @@ from typing import Any, get_args
 import numpy as np
 
 from raysim.data.dataset import IGNORED, Dataset, Loss, Split
+from raysim.data.meaning import InputMeaning, LabelMeaning, Meaning
 from raysim.data.named import are_pixels, by_name, shape_of
-from raysim.data.sources.inputs import described
-from raysim.data.sources.leaks import otherwise, repeated
 from raysim.data.sources.source import Source
 from raysim.parts.errors import BadValue
 
@@ -25,11 +24,20 @@ def load(data: Source) -> Dataset:
     dataset, path = data.load(), getattr(data, "path", None)
     where = f" of {path!r}" if path else ""
     if wrong := wrong_with(dataset) or wrong_classes(dataset, data.classes):
-        guesses = dataset.notes if isinstance(dataset, Dataset) else ()  # one of these may be why
-        raise BadValue("; ".join([f"{data.name}.load{where}: {wrong}", *guesses]))
-    both = (dataset.train.x, dataset.test.x)
-    odd = (*repeated(*both), *otherwise(*both)) if data.has_test_set else ()
-    return replace(dataset, meaning=dataset.meaning or described(dataset), notes=(*dataset.notes, *odd))
+        raise BadValue(f"{data.name}.load{where}: {wrong}")
+    columns = {name: len(set(values.tolist())) for name, values in dataset.train.columns.items()}
+    return replace(dataset, meaning=replace(dataset.meaning or meaning_of(dataset), columns=columns))
+
+
+def meaning_of(dataset: Dataset) -> Meaning:
+    """Returns what samples are, as types and shapes tell it."""
+    train, outputs = dataset.train, dataset.num_classes
+    if dataset.loss == "quadratic":
+        return Meaning(InputMeaning("functions", train.x.shape[1:], str(train.x.dtype)), LabelMeaning("none", 0))
+    labels = LabelMeaning("classes", outputs, (), train.y.shape[1:])
+    if dataset.loss != "cross_entropy":
+        labels = LabelMeaning("regression" if dataset.loss == "squared_error" else "multi_label", outputs)
+    return Meaning(InputMeaning.of(train.x, dataset.mean, dataset.std), labels)
 
 
 def wrong_type(found: Any) -> str | None:

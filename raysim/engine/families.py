@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from actors import Group, Needs, Pool, Value
 from raysim.data import Federation
-from raysim.data.sources.in_memory import light
+from raysim.data.sources.in_memory import without_arrays
 from raysim.engine import timelines
 from raysim.engine.checkpoint import Checkpoint
 from raysim.engine.peers.jobs import PeersJobs
@@ -62,7 +62,7 @@ class Family(ABC):
         return [Group(LOADER, object, 1, on_loader), clients]  # requests do all that the loader does
 
     def _workshop(self, needs: Needs) -> OpenWorkshop:
-        return OpenWorkshop(light(self.scenario), needs.gpus)
+        return OpenWorkshop(without_arrays(self.scenario), needs.gpus)
 
     @abstractmethod
     def recorder(self, writer: Writer) -> Recorder:

@@ -43,7 +43,7 @@ class Vector(ModelPart):
 class Linear(ModelPart):
     """A single linear layer: linear regression, or softmax regression where there are labels."""
 
-    takes: ClassVar[tuple[Inputs, ...]] = ("images", "features", "series")
+    takes: ClassVar[tuple[Inputs, ...]] = ("images", "features", "series", "volumes")
     normalises: ClassVar[bool] = False
 
     name: str = "linear"
@@ -66,7 +66,7 @@ class Linear(ModelPart):
 class MLP(ModelPart):
     """A multilayer perceptron on flattened inputs."""
 
-    takes: ClassVar[tuple[Inputs, ...]] = ("images", "features", "series")
+    takes: ClassVar[tuple[Inputs, ...]] = ("images", "features", "series", "volumes")
     normalises: ClassVar[bool] = False
 
     name: str = "mlp"

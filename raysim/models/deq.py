@@ -43,7 +43,7 @@ class DEQMLP(DEQ):
     It is that of eq. (3) and figure 2 of FeDEQ's paper.
     """
 
-    takes: ClassVar[tuple[Inputs, ...]] = ("images", "features", "series")
+    takes: ClassVar[tuple[Inputs, ...]] = ("images", "features", "series", "volumes")
 
     name: str = "deq_mlp"
     personal: tuple[str, ...] = ("head",)

@@ -75,7 +75,7 @@ class Module(ModelPart):
 
     channels_last: ClassVar[bool] = False  # for such modules may call `view` on images
 
-    takes: ClassVar[tuple[Inputs, ...]] = ("images", "features", "series", "text", "named")
+    takes: ClassVar[tuple[Inputs, ...]] = ("images", "features", "series", "volumes", "text", "named")
 
     name: str = "module"
     module: Annotated[ImportPath, Field(examples=["my_nets:Net"])]

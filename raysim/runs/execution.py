@@ -135,7 +135,7 @@ class _Attempt:
         require_space(self.folder, 4 * described.parameters * (len(described.samples) if several else 1))
         for note in described.notes:
             self._warn(note)
-        self.record = replace(self.record.noting(*described.notes), data=list(described.meaning))
+        self.record = replace(self.record.noting(*described.notes), data=described.meaning)
         parts = (self.pool, self.recorder, self.simulation)
         self.saver = Saver(self.folder, scenario, *parts, self.checkpoint, until)
         return iter(Loop(self.simulation, self.pool, self.saver, self.recorder, scenario.run.rounds))

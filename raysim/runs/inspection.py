@@ -52,7 +52,7 @@ def _inspect(scenario: Scenario) -> Inspected:
         return Inspected([*found, *_name_problems(scenario)])
     federation = _divided(scenario, dataset, found)
     notes = () if federation is None else _try_model(scenario, federation, found)
-    return Inspected(list(dict.fromkeys(found)), notes, dataset.meaning)
+    return Inspected(list(dict.fromkeys(found)), notes, dataset.meaning.lines if dataset.meaning else ())
 
 
 @contextmanager

@@ -57,7 +57,7 @@ class RunRecord:
     resumed: list[Block] | None = None
     machines: list[Block] | None = None
     workers: list[Block] | None = None
-    data: list[str] | None = None
+    data: dict[str, Any] | None = None
     parameters: int | None = None
     input_shape: Any = None
     classes: int | None = None

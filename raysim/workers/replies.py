@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -56,7 +56,7 @@ class Described(NamedTuple):
     classes: int
     unseen: np.ndarray  # numbers of the clients that take no part, but may adapt to the last model
     notes: tuple[str, ...]  # what of the scenario is seldom meant, or done otherwise than asked
-    meaning: tuple[str, ...]  # what inputs and labels were taken for
+    meaning: dict[str, Any]  # what inputs and labels are
     forward_flops: float | None  # of one sample's forward pass; None if they cannot be counted
     state: tuple[str, ...] = ()  # names of the entries of the server's state; () without a server
     stateful: bool = False  # whether clients keep state, with a server

@@ -98,7 +98,7 @@ class Workbench:
             classes=federation.num_classes,
             unseen=federation.unseen[federation.held.sizes[federation.unseen] > 0],
             notes=self.notes,
-            meaning=federation.meaning,
+            meaning=federation.meaning.plain if federation.meaning else {},
             forward_flops=self._countable_flops(),
         )
 

@@ -66,7 +66,7 @@ def test_what_is_right_is_said_with_what_the_data_are() -> None:
     assert answer.exit_code == 0
     assert answer.stdout.splitlines() == [
         f"{QUICKSTART}: right (quickstart, fedbuff, 500 clients)",
-        f"{QUICKSTART}: data: x: images of 8 x 8 pixels, 1 channel, as bytes",
+        f"{QUICKSTART}: data: x: images of 8 x 8 pixels, 1 channel, as bytes, each channel with mean 0 and deviation 1",
         f"{QUICKSTART}: data: y: labels of 10 classes",
     ]
 
@@ -95,7 +95,8 @@ def test_metrics_and_the_loss_must_fit_data_that_are_known_once_they_are_loaded(
 ) -> None:
     y = np.arange(40) % 2
     np.savez(tmp_path / "brought.npz", x=np.ones((40, 3)), y=y.astype(float) if targets else y)
-    raw = with_data({"name": "arrays", "path": str(tmp_path / "brought.npz")}, model="linear", run={"rounds": 1, **run})
+    brought = {"name": "arrays", "path": str(tmp_path / "brought.npz"), "task": "regression" if targets else None}
+    raw = with_data(brought, model="linear", run={"rounds": 1, **run})
     assert command("check", write(tmp_path, raw)).exit_code == 0
     assert told(tmp_path, raw) == expected
     with pytest.raises(raysim.RunFailed, match=expected[0]) if expected else nullcontext():

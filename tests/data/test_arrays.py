@@ -2,22 +2,25 @@
 
 import json
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from command_line import command
 from conftest import Raw, digits, override
 from data_sets import load, part, random_images
 from same_bits import same_on_ray
+from scipy.sparse import csr_matrix
 
 import raysim
 from raysim import parse_scenario
 from raysim.data import Split
 from raysim.data.sources.arrays import Arrays
-from raysim.data.sources.in_memory import InMemory, light
+from raysim.data.sources.in_memory import InMemory, without_arrays
 from raysim.parts.rng import generator
 
 DRAW = generator(0, "arrays")
@@ -50,7 +53,8 @@ def test_images_of_bytes_are_stored_with_channels_last(
     tmp_path: Path, shape: tuple[int, ...], stored: tuple[int, ...]
 ) -> None:
     x = random_images(*shape)
-    train = load(name="arrays", path=npz(tmp_path / "a.npz", x_train=x, y_train=Y[:9], x_test=x, y_test=Y[:9])).train
+    path = npz(tmp_path / "a.npz", x_train=x, y_train=Y[:9], x_test=x, y_test=Y[:9])
+    train = load(name="arrays", path=path, inputs="images_first" if len(shape) == 3 else None).train
     assert (train.x.shape, train.x.dtype) == (stored, np.uint8)
     np.testing.assert_array_equal(np.sort(train.x, axis=None), np.sort(x, axis=None))
     np.testing.assert_array_equal(
@@ -85,10 +89,10 @@ def test_a_share_tests_where_no_samples_are_for_testing(tmp_path: Path) -> None:
     assert sorted(together.tolist()) == list(range(60))
 
 
-def test_labels_may_be_texts_and_floats_are_targets(tmp_path: Path) -> None:
+def test_labels_may_be_texts_and_targets_floats(tmp_path: Path) -> None:
     texts = load(name="arrays", path=npz(tmp_path / "a.npz", x=X, y=np.array(list("cab"))[Y]))
     assert (texts.num_classes, texts.train.y.dtype, texts.loss) == (3, np.int64, "cross_entropy")
-    targets = load(name="arrays", path=npz(tmp_path / "b.npz", x=X, y=X[:, 0]))
+    targets = load(name="arrays", path=npz(tmp_path / "b.npz", x=X, y=X[:, 0]), task="regression")
     assert (targets.num_classes, targets.train.y.dtype, targets.loss) == (1, np.float32, "squared_error")
 
 
@@ -98,7 +102,6 @@ def test_labels_may_be_texts_and_floats_are_targets(tmp_path: Path) -> None:
         ({"y_test": Y[:9] + 7}, r"labels of test samples must be labels of training samples, got 7 in 3 test samples"),
         ({"x_test": X[:9, :4]}, r"test inputs must be as the training inputs, float64 of shape \(5,\), got .*\(4,\)"),
         ({"y_train": Y[:8]}, r"must have a row for each sample, got shapes \{'x_train': \(9, 5\), 'y_train': \(8,\)\}"),
-        ({"y_train": np.eye(9)}, r"y must be integers, texts or floats \(n,\).*one-hot: take y.argmax\(axis=1\)"),
         ({"x_train": np.full((9, 5), np.nan)}, r"training inputs must be finite, got 45 values that are not"),
         ({"x_train": np.array(list("abcdefghi"))}, r"training inputs must be an array of numbers.*got <U1"),
     ],
@@ -109,11 +112,12 @@ def test_arrays_that_are_no_samples_are_errors(tmp_path: Path, changed: dict[str
         load(name="arrays", path=npz(tmp_path / "a.npz", **arrays))
 
 
-def test_labels_of_one_split_and_targets_of_the_other_are_refused() -> None:
+def test_labels_of_one_split_and_floats_of_the_other_must_be_said() -> None:
     x, y = np.zeros((4, 2)), np.arange(4) % 2
     data = Arrays.of({"x_train": x, "y_train": y, "x_test": x, "y_test": y * 1.0})
-    with pytest.raises(ValueError, match=r"y must be labels or targets in both, got int64 of training samples"):
+    with pytest.raises(ValueError, match="must say what y are, whole numbers of 2 values"):
         data.load()
+    assert data.model_copy(update={"task": "classes"}).load().num_classes == 2
 
 
 @pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
@@ -186,7 +190,7 @@ def test_workers_get_the_scenario_without_the_arrays() -> None:
     given = parse_scenario(
         scenario({"name": "arrays", "arrays": {"x": np.zeros((50_000, 20)), "y": np.arange(50_000) % 9}})
     )
-    lighter = light(given)
+    lighter = without_arrays(given)
     assert len(pickle.dumps(lighter)) < 20_000 < 8_000_000 < len(pickle.dumps(given))
     assert lighter.hash == given.hash
     assert lighter == given
@@ -200,9 +204,6 @@ def test_the_hash_of_a_scenario_follows_the_values_of_arrays() -> None:
 
 
 def test_tensors_series_and_frames_are_arrays_too() -> None:
-    import pandas as pd
-    import torch
-
     frame = pd.DataFrame(X, columns=list("abcde"))
     data = Arrays.of({"x": frame, "y": pd.Series(np.array(list("abc"))[Y])})
     tensors = Arrays.of({"x": torch.tensor(X), "y": torch.tensor(Y)})
@@ -223,3 +224,58 @@ def test_every_use_of_samples_works_with_arrays(tmp_path: Path) -> None:
     result = raysim.run(parse_scenario(override(raw, run__evaluate_clients="all")), out=tmp_path / "runs", inline=True)
     assert result.info["status"] == "finished"
     assert isinstance(parse_scenario(raw).data.load().train, Split)
+
+
+def test_arrays_of_objects_are_what_they_hold() -> None:
+    assert InMemory.of(X.astype(object)) == InMemory.of(X)
+    assert InMemory.of(Y.astype(object)) == InMemory.of(Y)
+    with pytest.raises(ValueError, match="rows of one shape"):
+        InMemory.of(np.array([np.zeros(2), np.zeros(3)], dtype=object))
+    with pytest.raises(ValueError, match="got 2 masked ones"):
+        InMemory.of(np.ma.masked_array([1, 2, 3], mask=[True, True, False]))
+    with pytest.raises(ValueError, match="got 1 missing ones, the first in row 2; leave"):
+        InMemory.of(np.array([[1, 2], [3, 4], [5, None]], dtype=object))
+    for sparse, cure in ((csr_matrix(X), "x.toarray()"), (torch.zeros(2, 2).to_sparse(), "x.to_dense()")):
+        with pytest.raises(ValueError, match=f"give {re.escape(cure)}"):
+            InMemory.of(sparse)
+    with pytest.raises(ValueError, match=r"rows of one shape: .*; pad or cut them"):
+        InMemory.of([[1, 2], [3]])
+    assert InMemory.of(np.array(["a", "bcd"], dtype=np.dtypes.StringDType())) == InMemory.of(np.array(["a", "bcd"]))
+    assert InMemory.of(np.ma.masked_array([1, 2])).shape == (2,)
+
+
+@pytest.mark.parametrize("user", [np.where(Y, Y, np.nan), np.array(["", "a", "b"])[Y]])
+def test_a_missing_owner_is_no_owner(user: np.ndarray) -> None:
+    row = int((Y == 0).argmax())
+    with pytest.raises(ValueError, match=f"'user' must have a value in every row, got none in row {row}; fill it"):
+        load(name="arrays", arrays={"x": X, "y": Y, "user": user})
+    column = load(name="arrays", arrays={"x": X, "y": Y, "user": Y[:, None]}).train.columns["user"]
+    assert column.shape == (len(column),)
+
+
+@pytest.mark.parametrize(
+    ("name", "cure"),
+    [
+        ("t.csv", "take data of the name `table`"),
+        ("t.npy", "with numpy.savez"),
+        ("t.pt", "such as 't/data.pkl'; write x"),
+    ],
+)
+def test_files_of_other_kinds_are_no_archives_of_arrays(tmp_path: Path, name: str, cure: str) -> None:
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
+    np.save(tmp_path / "t.npy", X)
+    torch.save({"x": torch.zeros(2)}, tmp_path / "t.pt")
+    with pytest.raises(ValueError, match=rf"{name}' must be a whole .npz file of arrays .*{re.escape(cure)}"):
+        load(name="arrays", path=str(tmp_path / name))
+
+
+def test_arrays_that_are_not_used_are_said_and_those_of_splits_beside_all_samples_refused() -> None:
+    of_splits = {f"{name}_{split}": value for split in ("train", "test", "val") for name, value in (("x", X), ("y", Y))}
+    beside = {"names_train": np.array(["a", "b", "c"]), "version": np.array(3)}
+    dataset = load(name="arrays", arrays={**of_splits, **beside})
+    assert dataset.meaning is not None
+    assert dataset.meaning.unused == ("x_val", "y_val", "version", "names_train")
+    with pytest.raises(ValueError, match=r"got 'x_test' beside y; call these x_train and y_train, or take one of both"):
+        load(name="arrays", arrays={"x": X, "y": Y, "x_test": X[:5] + 1, "y_test": Y[:5]})
+    with pytest.raises(ValueError, match=r"add 'x_train', or call 'X_train' so"):
+        load(name="arrays", arrays={"X_train": X, "y_train": Y, "X_test": X, "y_test": Y})

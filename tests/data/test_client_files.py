@@ -82,14 +82,14 @@ def test_files_in_capital_letters_are_used_and_a_validation_folder_tests(clients
     write(clients / "test", False, _0=([[1, 2]], [0]))
     dataset = load(name="client_files", path=str(clients))
     assert len(dataset.test) == 1
-    assert dataset.notes[-1] == "data.path: the files of 'val' are not used"
+    assert dataset.meaning is not None and dataset.meaning.unused == ("folder 'val'",)
 
 
 @pytest.mark.parametrize(
     ("x", "y", "complaint"),
     [
         (np.full((10, 2), np.nan), None, r"x of '.*2.npz' must be finite, got 20 .* such as nan in row 0, feature 0;"),
-        (None, np.zeros(10), r"got int64 of '.*0.npz' and float64 of '.*2.npz'; make them alike, or say `task"),
+        (None, np.zeros(10), "must say what y are, floats of 2 values"),
         (None, np.array(["0"] * 10), r"got int64 of '.*0.npz' and <U1 of '.*2.npz'; make them alike$"),
         (None, np.zeros((10, 2), int), r"2.npz' must have y of shape \(\), as .*0.npz' has, got \(2,\)"),
         (None, np.zeros((10, 1), np.uint64), None),

@@ -61,7 +61,7 @@ def test_images_of_writers_are_those_of_clients(tmp_path: Path) -> None:
         {"b": {"pixels": pixels, "label": [0, 1]}, "a": {"pixels": pixels, "label": [1, 1]}},
     )
     write(tmp_path / "fed_emnist_test.h5", {"b": {"pixels": pixels, "label": [1, 0]}})
-    keys = {"name": "client_files", "path": str(tmp_path), "clients": 2, "scale": "unit"}
+    keys = {"name": "client_files", "path": str(tmp_path), "clients": 2, "inputs": "images_first"}
     dataset = DATA.validate_python(keys).load()
     assert dataset.train.x.shape[0] == 4 and dataset.train.columns["user"].tolist() == [0, 0, 1, 1]
     assert dataset.train.y.tolist() == [1, 1, 0, 1] and dataset.test.columns["user"].tolist() == [1, 1]

@@ -49,7 +49,8 @@ def test_a_single_split_gives_a_share_for_testing(tmp_path: Path) -> None:
 
 def test_lists_of_numbers_are_inputs_too(tmp_path: Path) -> None:
     rows = {"features": np.arange(40.0).reshape(10, 4).tolist(), "label": list("abababaabb")}
-    dataset = load(name="huggingface", path=saved(tmp_path / "d", datasets.Dataset.from_dict(rows)), scale="unit")
+    keys = {"scale": "unit", "label": "label"}
+    dataset = load(name="huggingface", path=saved(tmp_path / "d", datasets.Dataset.from_dict(rows)), **keys)
     together = np.concatenate([dataset.train.x, dataset.test.x])
     np.testing.assert_array_equal(together[np.argsort(together[:, 0])], np.arange(40).reshape(10, 4))
     assert dataset.num_classes == 2
@@ -102,7 +103,7 @@ def test_arrays_of_bytes_are_images_of_bytes(tmp_path: Path) -> None:
     rows = {"image": PIXELS, "label": [0, 1, 2] * 4}
     kinds = datasets.Features({"image": datasets.Array3D((6, 6, 3), "uint8"), "label": datasets.Value("int64")})
     path = saved(tmp_path / "d", datasets.Dataset.from_dict(rows, features=kinds))
-    dataset = load(name="huggingface", path=path, test_share=0.25)
+    dataset = load(name="huggingface", path=path, test_share=0.25, label="label")
     assert {image.tobytes() for image in dataset.train.x} < {image.tobytes() for image in PIXELS}
 
 
@@ -113,7 +114,8 @@ def test_a_sample_without_a_label_or_without_numbers_is_refused(tmp_path: Path) 
     )
     rows: Any = {"x": [[1.0, 2.0]] * 6, "label": [0, 1, 2, -1, 1, 2]}
     path = saved(tmp_path / "d", datasets.Dataset.from_dict(rows, features=kinds))
-    with pytest.raises(ValueError, match=r"labels must be 0 to 2, .* got -1 in row 3, which stands for no label"):
+    assert load(name="huggingface", path=path, ignore=-1).num_classes == 3
+    with pytest.raises(ValueError, match=r"labels must be 0 to 2, got -1 in row 3, which stands for no label"):
         load(name="huggingface", path=path)
     rows = {"x": [[1.0, 2.0]] * 5 + [None], "label": [0, 1, 2] * 2}
     path = saved(tmp_path / "e", datasets.Dataset.from_dict(rows, features=kinds))

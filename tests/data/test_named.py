@@ -26,6 +26,7 @@ TOKENS = np.where(np.arange(8) < LENGTHS[:, None], DRAW.integers(1, 12, size=(60
 Y = (TOKENS == 3).any(axis=1).astype(int)
 READ = {"tokens": TOKENS, "lengths": LENGTHS, "y": Y, "user": np.arange(60) % 6}
 X = DRAW.standard_normal((60, 5)).astype(np.float32)
+TAGS = {"inputs": "tokens", "task": "classes", "num_classes": 12}
 
 
 def scenario(arrays: dict[str, Any], model: Any, keys: dict[str, Any] | None = None, **more: Any) -> Any:
@@ -89,7 +90,7 @@ def test_labels_of_minus_100_count_in_no_loss_and_no_metric(tmp_path: Path) -> N
     labels[:, 0] = 5
     torch.manual_seed(0)
     module = nn.Sequential(nn.Embedding(12, 12))
-    raw = scenario({"x": TOKENS, "y": labels}, module, {"inputs": "tokens"})
+    raw = scenario({"x": TOKENS, "y": labels}, module, TAGS)
     x, y = training_rows(raw)
     result = run(raw, tmp_path)
     tokens = torch.from_numpy(x).long()
@@ -146,8 +147,8 @@ def test_a_label_is_paired_with_its_output() -> None:
         (READ, {"inputs": ("tokens", "mask")}, "must hold .*mask_train.*add 'tokens_train'"),
         (READ | {"attention_mask": LENGTHS[:, None] > 1}, {"inputs": ("tokens", "attention_mask")}, "zeros in row"),
         (READ | {"lengths": LENGTHS[:9]}, {"inputs": ("tokens", "lengths")}, "a row for each sample, got shapes"),
-        ({"x": TOKENS, "y": np.where(Y[:, None], TOKENS, -100)}, {"inputs": "tokens"}, "-100 in all of row"),
-        ({"x": X, "y": X[:, :2]}, {}, "say `task: regression` for several targets"),
+        ({"x": TOKENS, "y": np.where(Y[:, None], TOKENS, -100)}, TAGS, "-100 in all of row"),
+        ({"x": X, "y": X[:, :2]}, {}, "task: regression   # each number is a target"),
         ({"x": X, "y": X[:, :2]}, {"task": "multi_label"}, "y must be 0 or 1 for each of several labels"),
         (READ | {"lengths": LENGTHS * 2**40}, {"inputs": ("tokens", "lengths")}, "whole numbers of 32 bits"),
     ],

@@ -34,7 +34,7 @@ def bucket() -> Iterator[str]:
 def npz(folder: Path) -> dict[str, Any]:
     x, y = random_images(20, 5, 5), np.arange(20) % 3
     np.savez(folder / "samples.npz", x_train=x, y_train=y, x_test=x[:6], y_test=y[:6])
-    return {"name": "arrays", "path": "samples.npz"}
+    return {"name": "arrays", "path": "samples.npz", "inputs": "images_last"}
 
 
 def table(folder: Path) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def saved(folder: Path) -> dict[str, Any]:
     rows = {"x": [[0.0, 1.0], [1.0, 0.0]] * 5, "label": [0, 1] * 5}
     splits = datasets.DatasetDict({name: datasets.Dataset.from_dict(rows) for name in ("train", "test")})
     splits.save_to_disk(str(folder / "saved"))
-    return {"name": "huggingface", "path": "saved"}
+    return {"name": "huggingface", "path": "saved", "label": "label"}
 
 
 PATHS = ("path", "test_path", "root")

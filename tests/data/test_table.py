@@ -1,10 +1,11 @@
-"""Tables in Parquet and CSV files."""
+"""Tables in Parquet and CSV files: which columns are features, and what must be said of them."""
 
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from conftest import Raw, digits, override
 from data_sets import load, part
@@ -88,9 +89,9 @@ def test_features_are_taken_as_named_and_a_file_of_their_own_tests(tmp_path: Pat
     assert len(dataset.test) == 30
 
 
-def test_a_label_of_floats_is_a_target(tmp_path: Path) -> None:
+def test_a_label_of_floats_is_a_target_if_the_task_says_so(tmp_path: Path) -> None:
     path = table(tmp_path / "a.parquet")
-    dataset = load(name="table", path=path, features=["width"], label="height")
+    dataset = load(name="table", path=path, features=["width"], label="height", task="regression")
     assert (dataset.loss, dataset.num_classes, dataset.train.y.dtype) == ("squared_error", 1, np.float32)
 
 
@@ -119,9 +120,11 @@ def test_columns_of_one_name_are_refused_where_they_are_used(tmp_path: Path) -> 
         (
             {},
             {"features": ["width", "kind"], "label": "site"},
-            r"features must be numbers, got .* in column 'kind'",
+            r"features must be numbers, got '\w+' in column 'kind', row 0 of '.*t.parquet'; correct the cell, or add",
         ),
         ({"width": None}, {}, r"got missing values: 240 in 'width', the first in row 0 of '.*'; fill them"),
+        ({}, {"exclude": ["sites"]}, r"`exclude` must name columns, got 'sites', which is none of"),
+        ({}, {"categorical": ["sites"]}, r"`categorical` must name features, got 'sites'"),
         ({"width": np.inf}, {}, r"features must be finite, got 240 values in 'width'"),
         ({}, {"path": "none-*.csv"}, r"`path` must match a file, but 'none-\*.csv' matches none"),
         ({}, {"path": "t.txt"}, r"`path` must match a file, but 't.txt' matches none"),
@@ -147,6 +150,127 @@ def test_a_damaged_table_is_named(tmp_path: Path) -> None:
         path.write_bytes(path.read_bytes()[:300])
         with pytest.raises(ValueError, match=rf"{name}' must be a whole {what} file.*, got 300 bytes, of which"):
             load(name="table", path=str(path), label="kind")
+
+
+# --- what must be said ------------------------------------------------------------------------------------------------
+
+
+def lines(error: Any) -> list[str]:
+    """The lines between which an error lets choose."""
+    return [line.partition("#")[0].strip() for line in str(error.value).splitlines()[1:]]
+
+
+def test_a_column_that_counts_is_a_feature_like_any_other(tmp_path: Path) -> None:
+    days = pd.DataFrame({"day": np.arange(1, 61), "other": np.arange(60) % 7, "late": np.arange(1, 61) > 30})
+    dataset = load(name="table", path=table(tmp_path / "t.csv", days), label="late")
+    assert dataset.meaning is not None and dataset.meaning.inputs.names == ("day", "other")
+    assert dataset.notes == ()
+
+
+@pytest.mark.parametrize("kind", ["unnamed", "twice", "shuffled", "named"])
+def test_a_column_without_a_name_must_be_left_out_or_named(tmp_path: Path, kind: str) -> None:
+    rows = frame(60)[["width", "height", "kind"]]
+    path = tmp_path / ("t.parquet" if kind in ("shuffled", "named") else "t.csv")
+    name = {"unnamed": "", "twice": "Unnamed: 0", "shuffled": "__index_level_0__", "named": "who"}[kind]
+    if kind in ("unnamed", "twice"):
+        rows.to_csv(path)
+    else:
+        rows.set_index(pd.Index(np.roll(np.arange(60), 7), name="who" if kind == "named" else None)).to_parquet(path)
+    if kind == "twice":
+        pd.read_csv(path).to_csv(path, index=False)
+    block = {"name": "table", "path": str(path), "label": "kind"}
+    with pytest.raises(ValueError, match=f"must have a name for each feature, got {name!r}") as error:
+        load(**block)
+    first, second = lines(error)
+    assert first == f'exclude: ["{name}"]' and second.startswith("features: [") and f'"{name}"' in second
+    assert load(**block, exclude=[name]).train.x.shape[1] == 2
+    assert load(**block, features=["width", name]).train.x.shape[1] == 2
+
+
+def test_texts_are_kinds_if_it_is_said(tmp_path: Path) -> None:
+    rows = frame(60).assign(place=["b", "a", "c"] * 20)
+    block = {"name": "table", "path": table(tmp_path / "t.csv", rows), "label": "kind", "standardise": False}
+    with pytest.raises(ValueError, match=r"must be numbers, got 'b' in column 'place', row 0 of '.*t.csv'") as error:
+        load(**block)
+    assert lines(error) == ['categorical: ["place"]', 'exclude: ["place"]']
+    assert load(**block, exclude=["place"]).train.x.shape[1] == 4
+    dataset = load(**block, features=["place", "height"], categorical=["place"])
+    assert dataset.meaning.inputs.names == ("place=a", "place=b", "place=c", "height")  # type: ignore[union-attr]
+    assert (dataset.train.x[:, :3].sum(axis=1) == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("cells", "says"),
+    [
+        (["5,123"] * 30, ['categorical: ["price"]', 'exclude: ["price"]', 'decimal: ","']),
+        (["950", "1,250"] * 15, ['categorical: ["price"]', 'exclude: ["price"]', 'decimal: ","']),
+        (["950", "oops"] * 15, ['categorical: ["price"]', 'exclude: ["price"]']),
+    ],
+)
+def test_commas_in_numbers_are_no_decimal_points_unless_it_is_said(
+    tmp_path: Path, cells: list[str], says: list[str]
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("price;y\n" + "".join(f"{cell};{row % 2}\n" for row, cell in enumerate(cells)))
+    block = {"name": "table", "path": str(path), "label": "y", "delimiter": ";", "standardise": False}
+    with pytest.raises(ValueError, match=r"got '.*' in column 'price', row \d of '.*t.csv'; correct the cell") as error:
+        load(**block)
+    assert lines(error) == says
+    if cells[0] == "5,123":
+        assert set(load(**block, decimal=",").train.x[:, 0].tolist()) == {np.float32(5.123)}
+
+
+def test_a_label_of_numbers_and_texts_must_be_said(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a;y\n" + "".join(f"{row};{row},5\n" for row in range(40)))
+    block = {"name": "table", "path": str(path), "label": "y", "delimiter": ";"}
+    for task in (None, "regression"):
+        with pytest.raises(ValueError, match=r"labels must be numbers or texts, got '0,5' in row 0 of") as error:
+            load(**block, task=task)
+        assert {"task: classes", 'decimal: ","'} <= {*lines(error)}
+    assert load(**block, decimal=",", task="regression", test_share=0.1).train.y.max() > 30
+    with pytest.raises(ValueError, match="floats of 40 values"):
+        load(**block, decimal=",")
+
+
+def test_all_that_must_be_said_of_a_table_is_told_at_once(tmp_path: Path) -> None:
+    rows = frame(60).assign(place="x", price=np.arange(60) / 7)
+    rows.to_csv(tmp_path / "t.csv")
+    with pytest.raises(ValueError, match="must have a name") as error:
+        load(name="table", path=str(tmp_path / "t.csv"), label="price", client="site")
+    asked = [line for line in lines(error) if line.endswith(tuple("]n"))]
+    assert asked[0] == 'exclude: [""]'
+    assert asked[-1] == "task: regression"
+    assert 'exclude: ["", "kind", "place"]' in asked
+
+
+def test_a_bad_cell_is_shown_and_correcting_it_leads_to_a_data_set(tmp_path: Path) -> None:
+    rows = frame(60).astype({"height": object})
+    rows.loc[7, "height"] = "broken"
+    block = {"name": "table", "path": table(tmp_path / "t.csv", rows), "label": "kind"}
+    with pytest.raises(ValueError, match=r"got 'broken' in column 'height', row 7 of '.*t.csv'; correct the cell"):
+        load(**block)
+    rows.loc[7, "height"] = 0.5
+    table(tmp_path / "t.csv", rows)
+    assert load(**block).train.x.shape[1] == 4
+
+
+@pytest.mark.parametrize("kind", [">f8", ">i4", "complex128"])
+def test_frames_of_odd_types(kind: str) -> None:
+    rows = frame(60).assign(width=np.arange(60) % 3, kind=np.arange(60) % 3)
+    odd = rows.astype({"width": kind, "kind": kind if kind == ">i4" else "int64"})
+    keys: Any = {"label": "kind", "clients": 2, "partition": "iid", "standardise": False}
+    if kind == "complex128":
+        with pytest.raises(ValueError, match="columns of numbers or texts, got complex128 in column 'width'"):
+            Table.of(odd, **keys).load()
+        return
+    dataset = Table.of(odd, **keys).load()
+    np.testing.assert_array_equal(dataset.train.x[:, 0], dataset.train.y)
+    same = Table.of(pa.Table.from_pandas(rows), **keys).load()
+    np.testing.assert_array_equal(same.train.x, Table.of(rows, **keys).load().train.x)
+
+
+# --- runs -------------------------------------------------------------------------------------------------------------
 
 
 def scenario(path: str, **more: Any) -> Raw:
@@ -188,8 +312,8 @@ def test_a_missing_text_is_no_value_of_its_own(tmp_path: Path, name: str, column
 
 def test_labels_in_one_file_and_targets_in_the_other_are_refused(tmp_path: Path) -> None:
     train, test = (table(tmp_path / name, frame().assign(kind=kind)) for name, kind in [("a.csv", 1), ("b.csv", 1.5)])
-    with pytest.raises(ValueError, match=r"must be labels or targets in both, got int64 of training samples and"):
-        load(name="table", path=train, test_path=test, label="kind")
+    with pytest.raises(ValueError, match="must say what y are, whole numbers of 1 values"):
+        load(name="table", path=train, test_path=test, label="kind", exclude=["site"])
 
 
 @pytest.mark.parametrize(("cell", "kind"), [([1, 2], "list<.*>"), ("größe".encode("latin-1"), "binary")])

@@ -149,7 +149,7 @@ def test_samples_of_a_validation_split_test_where_no_others_do(tmp_path: Path, n
     frame.to_csv(tmp_path / "test.csv", index=False)
     dataset = Text(path=str(tmp_path)).load()
     assert len(dataset.test) == 4
-    assert dataset.notes[0].startswith("data.path: samples of 'v") or "'dev' are not used" in dataset.notes[0]
+    assert dataset.meaning is not None and dataset.meaning.unused[0] in ("split 'val'", "split 'dev'", "split 'valid'")
 
 
 def test_a_text_is_in_utf_8_without_its_mark_and_no_file_of_a_system(tmp_path: Path) -> None:

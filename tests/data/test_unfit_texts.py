@@ -28,12 +28,15 @@ def without_weights() -> Any:
     return scenario({}, {"path": "bare", "config": None})
 
 
+TOKENS = {"task": "classes", "num_classes": 9}
+
+
 def mask_of_zeros() -> Any:
     ids = np.ones((6, 8), np.int32)
     arrays = {"input_ids": ids, "attention_mask": ids * (np.arange(6) != 4)[:, None], "y": ids}
     np.savez("masks.npz", **{f"{name}_{split}": one for name, one in arrays.items() for split in ("train", "test")})
     raw = scenario({}, {"config": GPT | {"vocab_size": 9}})
-    keys = {"name": "arrays", "path": "masks.npz", "inputs": ["input_ids", "attention_mask"]}
+    keys = {"name": "arrays", "path": "masks.npz", "inputs": ["input_ids", "attention_mask"], **TOKENS}
     return raw | {"data": {**keys, "clients": 2, "partition": "iid"}}
 
 

@@ -273,9 +273,12 @@ def test_a_base_in_bfloat16_stays_so_and_float32_adapters_train(simulate: Simula
 def test_transformers_in_bfloat16_train(auto: Any, config: Raw, more: Raw, tmp_path: Path) -> None:
     ids, classifies = np.random.default_rng(0).integers(1, 20, size=(16, 12)), auto is SequenceClassifier
     arrays = {"input_ids": ids, "y": ids[:, 0] % 3 if classifies else ids}
+    classes: Any = {"num_classes": 3 if classifies else 20}
     raw: Raw = {
         "name": "lm",
-        "data": divided(Arrays.of(arrays, inputs=("input_ids",)), clients=2, partition=Iid()),
+        "data": divided(
+            Arrays.of(arrays, inputs=("input_ids",), task="classes", **classes), clients=2, partition=Iid()
+        ),
         "model": auto(config={**config, "vocab_size": 20}, dtype="bfloat16", **more),
         "algorithm": "flora" if "merge" in more["lora"] else "fedavg",
         "local": {"lr": 0.5, "batch_size": None, "epochs": 4},

@@ -36,7 +36,13 @@ def run(norm: str, algorithm: Any, folder: Path, picks: list[list[int]], **more:
     arrays = {"x_train": X, "y_train": Y, "x_test": X, "y_test": Y, "site_train": site}
     raw = {
         "name": "norms",
-        "data": {"name": "arrays", "arrays": arrays, "clients": 2, "partition": {"name": "natural", "by": "site"}},
+        "data": {
+            "name": "arrays",
+            "arrays": arrays,
+            "task": "regression",
+            "clients": 2,
+            "partition": {"name": "natural", "by": "site"},
+        },
         "model": {"name": "module", "module": "test_norms:by_hand", "norm": norm},
         "algorithm": algorithm,
         "local": {"lr": 0.5, "batch_size": None},

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from test_transformers_model import GPT, IDS, MASK, NEXT, QUIET, SHAPE, inputs, net
+from test_transformers_model import GPT, IDS, KEYS, MASK, NEXT, QUIET, SHAPE, inputs, net
 
 import raysim
 from raysim.data import Arrays, divided
@@ -57,7 +57,7 @@ def test_adapters_train_on_a_quantised_base(dtype: Any, tmp_path: Path) -> None:
     arrays = {"input_ids": IDS, "attention_mask": MASK, "y": NEXT}
     raw: Any = {
         "name": "quantised",
-        "data": divided(Arrays.of(arrays, inputs=("input_ids", "attention_mask")), clients=2, partition=Iid()),
+        "data": divided(Arrays.of(arrays, **KEYS), clients=2, partition=Iid()),
         "model": model(LLAMA, dtype),
         "algorithm": "fedavg",
         "local": {"lr": 0.5, "batch_size": 8, "epochs": 4},

@@ -38,6 +38,7 @@ SHAPE: Any = {"input_ids": (12,), "attention_mask": (12,)}
 DRAW = generator(0, "transformers")
 LENGTHS = DRAW.integers(3, 13, size=40)
 MASK = np.arange(12) < LENGTHS[:, None]
+KEYS: Any = {"inputs": ("input_ids", "attention_mask"), "task": "classes", "num_classes": 20}
 IDS = np.where(MASK, DRAW.integers(1, 20, size=(40, 12)), 0)
 NEXT = np.where(np.roll(MASK, -1, 1) & (np.arange(12) < 11), np.roll(IDS, -1, 1), -100)  # the token after each
 
@@ -69,7 +70,7 @@ def test_the_loss_is_that_of_transformers_with_masks_and_ignored_labels() -> Non
 
 def test_a_round_is_a_step_of_a_plain_loop_on_tied_weights(tmp_path: Path) -> None:
     arrays = {"input_ids": IDS, "attention_mask": MASK, "y": NEXT}
-    data = divided(Arrays.of(arrays, inputs=("input_ids", "attention_mask")), clients=1, partition=Iid())
+    data = divided(Arrays.of(arrays, **KEYS), clients=1, partition=Iid())
     raw = {"name": "lm", "data": data, "model": CausalLM(config=GPT | QUIET), "algorithm": "fedavg"}
     raw |= {"local": {"lr": 0.5, "batch_size": None}, "world": {"dispatch": {"per_round": 1}}, "run": {"rounds": 1}}
     result = raysim.run(raw, inline=True, out=tmp_path)
@@ -89,7 +90,7 @@ def test_a_round_is_a_step_of_a_plain_loop_on_tied_weights(tmp_path: Path) -> No
 def test_a_round_of_adapters_is_that_of_peft_and_the_loss_of_transformers(folder: Path, tmp_path: Path) -> None:
     """Two clients take two steps each on transformers' own loss, and their adapters are averaged by samples."""
     arrays = {"input_ids": IDS, "attention_mask": MASK, "y": NEXT}
-    data = divided(Arrays.of(arrays, inputs=("input_ids", "attention_mask")), clients=2, partition=Iid())
+    data = divided(Arrays.of(arrays, **KEYS), clients=2, partition=Iid())
     part = CausalLM(path=str(folder), lora=Lora(rank=2, alpha=6.0, targets=("c_attn", "c_fc")))
     raw = {"name": "lm", "data": data, "model": part, "algorithm": "fedavg", "run": {"rounds": 1}}
     raw |= {"local": {"lr": 0.5, "batch_size": None, "epochs": 2}, "world": {"dispatch": {"per_round": 2}}}

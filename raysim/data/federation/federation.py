@@ -12,7 +12,7 @@ from raysim.data.federation.server import NO_PUBLIC, Public, ServerData, ServerS
 from raysim.data.federation.skew import FeatureSkew, mislabel
 from raysim.data.loaded import load
 from raysim.data.named import NamedArrays, same
-from raysim.data.sources.raw_samples import standardised
+from raysim.data.sources.inputs import standardised
 from raysim.data.sources.subset import first_rows, held_out_size
 from raysim.data.sources.synthetic import Quadratic
 from raysim.parts.errors import BadValue, located
@@ -185,7 +185,8 @@ def _shared(data: Federated | Quadratic, dataset: Dataset, public: Public) -> tu
         places = first_rows(everything.y, len(dataset.train), dataset.num_classes)
         used = everything.take(places)
         # Features are scaled by the samples that are loaded, but clients and public samples must be scaled alike.
-        return everything if same(used.x, dataset.train.x) else standardised(used, everything)[1], places
+        kind = dataset.meaning.inputs.kind if dataset.meaning else "numbers"
+        return everything if same(used.x, dataset.train.x) else standardised(used, everything, kind)[1], places
     return dataset.train, np.arange(len(dataset.train))
 
 

@@ -1,8 +1,6 @@
 """Arrays that a user brings, in an .npz file or in memory."""
 
-import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -16,8 +14,6 @@ from raysim.data.sources.raw_samples import Raw, RawSamples
 from raysim.data.sources.reading import load_npz
 from raysim.parts.errors import BadValue
 
-_NO_ROWS = "are not used, as they do not have a row for each sample"
-
 
 class Arrays(RawSamples):
     """Arrays in an .npz file, or in memory: x_train, y_train, x_test and y_test; or x and y, of which a share tests.
@@ -25,8 +21,8 @@ class Arrays(RawSamples):
     An array with another name is a column that a partition may use, such as `user_train` and `user_test`, or `user`
     beside x and y, if it has a row for each sample.
 
-    `inputs` and `task` say what x and y mean. A y of shape (n, 1) is taken for one of shape (n,). Where `inputs` names
-    arrays, such as [input_ids, mask], these are in the place of x.
+    A y of shape (n, 1) is one of shape (n,). Where `inputs` names arrays, such as [input_ids, mask], these are in the
+    place of x. Other arrays are not used.
     """
 
     name: str = "arrays"
@@ -57,30 +53,22 @@ class Arrays(RawSamples):
         """Makes the data set of the arrays. Raises FileNotFoundError if the file is missing, ValueError if not fit."""
         arrays, names = self._content(), self.inputs if isinstance(self.inputs, tuple) else None
         wanted = (*(names or ("x",)), "y")
+        of_splits = [f"{name}_{split}" for split in ("train", "test") for name in wanted]
         if set(wanted) <= arrays.keys():
-            parts = [name for name in arrays if re.search("_(train|test|val|valid|validation|dev)$", name)]
-            whole = {name: array for name, array in arrays.items() if name not in parts}
-            text = f"are not used, as {' and '.join(wanted)} are all samples; call these {wanted[0]}_train and y_train"
-            raw, others = _raw(whole, "", names)
-            dataset = self._noting(self.made_of(raw, None), parts, f"{text} if they are not")
-            return self._noting(dataset, others, _NO_ROWS)
-        for key in (f"{name}_{split}" for split in ("train", "test") for name in wanted):
+            if both := [name for name in of_splits if name in arrays]:
+                text = f"must hold {' and '.join(wanted)}, or those of the splits, got {both[0]!r} beside y"
+                raise BadValue(f"{text}; call these {' and '.join(of_splits[: len(wanted)])}, or take one of both away")
+            raw, unused = _raw(arrays, "", names)
+            return self.made_of(raw, None, unused)
+        for key in of_splits:
             if key not in arrays:
-                of_splits = [f"{name}_{split}" for split in ("train", "test") for name in wanted]
                 must = f"{', '.join(of_splits[:-1])} and {of_splits[-1]}, or {', '.join(wanted[:-1])} and y"
-                other = next((name for name in arrays if name.lower() == key), None)
-                cure = f", or call {other!r} so" if other else ", or call what it is so"
-                raise BadValue(f"must hold {must}, of which a share tests, got {sorted(arrays)!r}; add {key!r}{cure}")
-        unused = [name for name in arrays if not name.endswith(("_train", "_test"))]
+                other = next((name for name in arrays if name.lower() == key), "what it is")
+                text = f"must hold {must}, of which a share tests, got {sorted(arrays)!r}"
+                raise BadValue(f"{text}; add {key!r}, or call {other!r} so")
         (train, others), (test, more) = _raw(arrays, "_train", names), _raw(arrays, "_test", names)
-        dataset = self._noting(self.made_of(train, test), unused, "of the arrays are not used")
-        return self._noting(dataset, [*others, *more], _NO_ROWS)
-
-    def _noting(self, dataset: Dataset, unused: list[str], text: str) -> Dataset:
-        """Adds a note of arrays that are not used, if there are any."""
-        key = "arrays" if self.path is None else "path"
-        note = f"data.{key}: {', '.join(map(repr, unused))} {text}"
-        return replace(dataset, notes=(*dataset.notes, note)) if unused else dataset
+        unused = [name for name in arrays if not name.endswith(("_train", "_test"))]
+        return self.made_of(train, test, [*unused, *others, *more])
 
     def _content(self) -> dict[str, np.ndarray]:
         if self.path is not None:

@@ -2,7 +2,6 @@
 
 import zipfile
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -14,10 +13,10 @@ from raysim.data.dataset import Dataset
 from raysim.data.sources.hdf5 import read_clients
 from raysim.data.sources.image_folder import TEST
 from raysim.data.sources.inputs import require_finite, require_same_kind, single_of
-from raysim.data.sources.labels import require_alike
+from raysim.data.sources.labels import one_axis, require_alike
 from raysim.data.sources.leaf import OF_USERS, Samples, as_splits
 from raysim.data.sources.raw_samples import Raw, RawSamples
-from raysim.data.sources.reading import PlainUnpickler, files_below, load_npz, reading
+from raysim.data.sources.reading import PlainUnpickler, files_below, load_npz, read_header, reading
 from raysim.parts.errors import BadValue, MissingFile
 from results.location import location
 
@@ -50,7 +49,7 @@ class ClientFiles(RawSamples):
         """Joins the clients' samples, with a column `user`. Raises FileNotFoundError or ValueError with the file."""
         of_tff, of_files = self._of_tff(), self._files()
         if of_files[0]:
-            splits = as_splits(*(_read(files, self.task) for files in of_files if files), order=_order)
+            splits = as_splits(*map(_read, filter(None, of_files)), order=_order)
         elif of_tff:
             splits = as_splits(*map(_read_tff, of_tff))
         else:
@@ -58,10 +57,8 @@ class ClientFiles(RawSamples):
             where = str(location(self.path).expanduser().absolute())
             raise MissingFile(f"{text} {where!r} has none; correct the path", "path")
         train, *test = (Raw(split.x, split.y, split.columns) for split in splits)
-        dataset = self.made_of(train, test[0] if test else None)
-        unused = [repr(name) for name in self._tests()[1:]]
-        note = f"data.path: the files of {', '.join(unused)} are not used"
-        return replace(dataset, notes=(*dataset.notes, note)) if unused and of_files[0] else dataset
+        unused = [f"folder {name!r}" for name in self._tests()[1:] if of_files[0]]
+        return self.made_of(train, test[0] if test else None, unused)
 
     def _files(self) -> tuple[list[Path], list[Path]]:
         train, tests = self._in("train"), self._tests()
@@ -85,7 +82,7 @@ def _order(name: str) -> tuple[int, int, str]:
     return (0, int(name), name) if name.isdecimal() else (1, 0, name)
 
 
-def _read(files: list[Path], task: str | None) -> dict[str, Samples]:
+def _read(files: list[Path]) -> dict[str, Samples]:
     """Returns x and y of each client, by the name of its file. Raises ValueError if files differ in kind."""
     found: dict[Path, Samples] = {}
     for file in files:
@@ -101,15 +98,14 @@ def _read(files: list[Path], task: str | None) -> dict[str, Samples]:
             continue
         if x.dtype.kind == "f":
             require_finite(x, single_of(x), f"x of {str(file)!r}")
-        y = y.reshape(len(y)) if set(y.shape[1:]) == {1} else y
-        found[file] = x, y
+        found[file] = x, one_axis(y)
         first, (like, like_y) = next(iter(found.items()))
-        for name, one, other in (("x", x, like), ("y", y, like_y)):
+        for name, one, other in (("x", x, like), ("y", found[file][1], like_y)):
             if one.shape[1:] != other.shape[1:]:
                 text = f"{str(file)!r} must have {name} of shape {other.shape[1:]}, as {str(first)!r} has, got"
                 raise BadValue(f"{text} {one.shape[1:]}; make them alike", "path")
         require_same_kind(like, x, str(first), str(file))
-        require_alike((like_y, y), (repr(str(first)), repr(str(file))), task)
+        require_alike((like_y, y), (repr(str(first)), repr(str(file))))
     if not found:
         raise BadValue(f"{str(files[0].parent)!r} must have samples, got files without any; make them again", "path")
     return {file.stem: samples for file, samples in found.items()}
@@ -134,16 +130,8 @@ def _of_client(file: Path) -> dict[str, Any]:
         return dict(load_npz(str(file)))
     what, cure = "an .npz file whose `data` is a dictionary of arrays", "write x and y with numpy.savez"
     with reading(file, what, cure):
-        found = PlainUnpickler(_after_header(packed)).load().item()
+        pickled = BytesIO(packed)
+        if not (kind := read_header(pickled)).hasobject:
+            raise ValueError(f"`data` is an array of {kind}")
+        found = PlainUnpickler(pickled).load().item()
         return {str(key): value for key, value in found.items()}
-
-
-def _after_header(packed: bytes) -> BytesIO:
-    """Returns the pickled part of an array of objects."""
-    content = BytesIO(packed)
-    version = np.lib.format.read_magic(content)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    _, _, kind = read(content)
-    if not kind.hasobject:
-        raise ValueError(f"`data` is an array of {kind}")
-    return content

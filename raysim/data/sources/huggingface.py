@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from raysim.data.dataset import Dataset
+from raysim.data.meaning import Open, require_answered
 from raysim.data.named import NamedArrays
 from raysim.data.sources.pixels import decode_all
 from raysim.data.sources.raw_samples import Raw, RawSamples
@@ -42,7 +42,7 @@ class HuggingFace(RawSamples):
     """Column of the inputs. null: the only column of images or, without images, the only one of lists or arrays; or
     the columns that `inputs` names."""
     label: str | None = None
-    """Column of the labels. null: the only column of class labels, or else `label` or `labels`."""
+    """Column of the labels. null: the only column of class labels."""
     columns: tuple[str, ...] = ()
     """Further columns that a partition may use."""
 
@@ -62,11 +62,8 @@ class HuggingFace(RawSamples):
                 raise BadValue(f"must be one of the splits {sorted(splits)!r}, got {name!r}; {cure}", key)
         self._require_same_labels([splits[name] for name in wanted])
         train, *test = (self._raw(splits[name], f" of split {name}") for name in wanted)
-        dataset = self.made_of(train, test[0] if test else None)
-        unused = ", ".join(repr(name) for name in splits if name not in wanted)
-        return (
-            replace(dataset, notes=(*dataset.notes, f"data.path: splits {unused} are not used")) if unused else dataset
-        )
+        unused = [f"split {name!r}" for name in splits if name not in wanted]
+        return self.made_of(train, test[0] if test else None, unused)
 
     def _raw(self, split: "datasets.Dataset", where: str = "") -> Raw:
         names = self.inputs if isinstance(self.inputs, tuple) else (self._input(split),)
@@ -83,7 +80,7 @@ class HuggingFace(RawSamples):
         labels = labels if labels.dtype.kind != "O" else labels.astype(np.str_)
         found = {name: self._inputs(split, name, where) for name in names}
         x = NamedArrays(found) if isinstance(self.inputs, tuple) else found[names[0]]
-        return Raw(x, labels, columns, getattr(split.features[y], "num_classes", None))
+        return Raw(x, labels, columns, tuple(getattr(split.features[y], "names", ())))
 
     def _inputs(self, split: "datasets.Dataset", name: str, where: str) -> np.ndarray:
         import datasets
@@ -120,23 +117,18 @@ class HuggingFace(RawSamples):
             )
 
     def _input(self, split: "datasets.Dataset") -> str:
-        if self.input is not None:
-            return self.input
         import datasets
 
         of_images = [name for name, kind in split.features.items() if isinstance(kind, datasets.Image)]
         scalar = (datasets.Value, datasets.ClassLabel)
         others = [name for name, kind in split.features.items() if not isinstance(kind, scalar)]
-        return _only("input", of_images or others, split)
+        return self.input or _only("input", of_images or others, split)
 
     def _label(self, split: "datasets.Dataset") -> str:
-        if self.label is not None:
-            return self.label
         import datasets
 
         of_classes = [name for name, kind in split.features.items() if isinstance(kind, datasets.ClassLabel)]
-        usual = [name for name in ("label", "labels") if name in split.column_names]
-        return _only("label", of_classes if len(of_classes) == 1 else usual, split)
+        return self.label or _only("label", of_classes, split)
 
 
 def _dtype(feature: Any) -> str | None:
@@ -152,14 +144,12 @@ def _require_values(name: str, missing: int) -> None:
 
 
 def _only(key: str, found: list[str], split: "datasets.Dataset") -> str:
+    """Returns the one column that was found. Raises ValueError, with a line for each that may be meant, for others."""
     if len(found) != 1:
-        several = ", name several in `inputs`, or save a table of numbers for data of the name `table`"
-        several = several if key == "input" and not found else ""
-        raise BadValue(
-            f"must be given where it is not the only such column, got "
-            f"{found or 'none'} of {split.column_names!r}; name the column{several}",
-            key,
-        )
+        names = found or split.column_names
+        answers = {f"{key}: {name}": str(split.features[name]).partition("(")[0] for name in names}
+        text = f"must name its column where it is not the only one of its kind, got {found or 'none'}"
+        require_answered([Open(key, text, answers)])
     return found[0]
 
 

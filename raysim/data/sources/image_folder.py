@@ -10,7 +10,6 @@ from pydantic import Field
 
 from raysim.data.dataset import Dataset, Split
 from raysim.data.sources.images import Images
-from raysim.data.sources.labels import suspected
 from raysim.data.sources.pixels import SUFFIXES, of_frames, read_images
 from raysim.data.sources.reading import files_below, is_hidden
 from raysim.data.sources.source import Share
@@ -94,7 +93,6 @@ def _unused(folder: Path, used: list[Path], classes: list[str]) -> Iterable[str]
         shown, deeper = (", ".join(map(repr, names[:3])) for names in (classes, inner[0]))
         cure = "if these are the classes, put all images of each into one folder, or call splits train and test"
         yield f"the folders {shown} are taken for classes, and in each of them are {deeper}; {cure}"
-    yield from suspected(np.array(classes))
     for split in used:
         loose = files_below(split, SUFFIXES, deep=False)
         of_classes = [files_below(split / name) for name in classes]

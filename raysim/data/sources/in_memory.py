@@ -117,17 +117,17 @@ def _validate(value: Any) -> InMemory:
     raise ValueError(f"must be an array, given from Python, got {type(value).__name__}; in a file, give `path` instead")
 
 
-def light(part: PartT) -> PartT:
+def without_arrays(part: PartT) -> PartT:
     """Returns a part, such as a scenario, without the contents of its arrays in memory."""
-    changed = {key: lighter for key, value in part if (lighter := _light(value)) is not value}
+    changed = {key: described for key, value in part if (described := _described(value)) is not value}
     return part.model_copy(update=changed) if changed else part
 
 
-def _light(value: Any) -> Any:
+def _described(value: Any) -> Any:
     if isinstance(value, InMemory):
         return value if value.content is None else InMemory(value.shape, value.dtype, value.hash)
     if isinstance(value, BaseModel):
-        return light(value)
+        return without_arrays(value)
     if isinstance(value, dict) and any(isinstance(inner, InMemory) for inner in value.values()):
-        return {key: _light(inner) for key, inner in value.items()}
+        return {key: _described(inner) for key, inner in value.items()}
     return value

@@ -7,11 +7,13 @@ import numpy as np
 from pydantic import Field
 
 from raysim.data.dataset import Dataset, Split
-from raysim.data.sources.columns import plain, read_table, require
+from raysim.data.meaning import InputMeaning, Meaning
+from raysim.data.sources.columns import plain, require
 from raysim.data.sources.images import Images
-from raysim.data.sources.labels import labels_of
+from raysim.data.sources.labels import Said, labels_of
 from raysim.data.sources.pixels import decode_all
 from raysim.data.sources.reading import matching
+from raysim.data.sources.rows import read_files
 from raysim.parts.errors import BadValue
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ class Parquet(Images):
     image: Annotated[str, Field(examples=["image"])]
     """Column of the images, such as `img`: of struct<bytes, path>, or of bytes alone."""
     label: str = "label"
-    """Column of the labels: integers or texts."""
+    """Column of the labels: integers or texts, which are numbered in sorted order."""
     columns: tuple[str, ...] = ()
     """Further columns that a partition may use. The training files must have them; with `local_test: test`, so must the
     test files."""
@@ -47,7 +49,7 @@ class Parquet(Images):
         needed = (self.image, self.label)
         wanted = (*needed, *self.columns)
         train, test = (
-            read_table(key, patterns, wanted, ".parquet")
+            read_files(key, patterns, columns=wanted, suffix=".parquet")
             for key, patterns in (("train", self.train), ("test", self.test))
         )
         require(train, wanted)
@@ -58,13 +60,13 @@ class Parquet(Images):
         names = [rows.place(row) for rows in (train, test) for row in range(rows.table.num_rows)]
         x = decode_all(contents, self.size, names)
         labels, test_labels = plain(train.table, self.label), plain(test.table, self.label)
-        y, classes, meaning = labels_of(labels, test_labels, "classes", x)
+        y, meant = labels_of(labels, test_labels, Said("classes"))
         dataset = self.dataset(
             Split(x[:n], y[:n], {name: np.array(train.table[name].to_pylist()) for name in self.columns}),
             Split(x[n:], y[n:], {name: np.array(test.table[name].to_pylist()) for name in of_test}),
-            classes,
+            meant.outputs,
         )
-        return replace(dataset, notes=meaning.notes)
+        return replace(dataset, meaning=Meaning(InputMeaning.of(dataset.train.x, dataset.mean, dataset.std), meant))
 
 
 def encoded(table: "pa.Table", name: str) -> list[bytes]:

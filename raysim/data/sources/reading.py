@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from glob import glob
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import IO, Any, ClassVar
 
 import numpy as np
 
@@ -21,15 +21,15 @@ def reading(path: str | Path, what: str, cure: str = "fetch or write it again") 
     """Raises ValueError, with the path and what was found, if a library cannot read a file within the block.
 
     what: what the file must be, such as "a whole Parquet file". Libraries raise many classes of errors for damaged
-    files, some of them of compiled code, so all are taken. MemoryError and errors of opening the file pass. A pipe
-    or a device is not opened, which is an error of opening it: it may have no end.
+    files, some of them of compiled code, so all are taken. MemoryError, BadValue and errors of opening the file pass. A
+    pipe or a device is not opened, which is an error of opening it: it may have no end.
     """
     where = location(path).expanduser()
     if not where.is_dir():
         require_file(where)
     try:
         yield
-    except MemoryError:
+    except (MemoryError, BadValue):
         raise
     except OSError as error:
         if error.filename is not None or error.errno is not None:
@@ -113,14 +113,24 @@ def load_npz(path: str) -> dict[str, np.ndarray]:
     cure = "write it again with numpy.savez" if kind == ".npz" else "write x and y into one with numpy.savez"
     if kind in (".csv", ".parquet", ".tsv"):
         cure = "take data of the name `table`, or `parquet` for images"
-    with reading(file, what, cure), file.open("rb") as content:  # numpy would leave a damaged file open
-        try:
-            with zipfile.ZipFile(content) as members:
-                if others := [name for name in members.namelist() if not name.endswith(".npy")]:
-                    raise TypeError(f"it holds other files than arrays, such as {others[0]!r}")
-            arrays = np.load(content, allow_pickle=False)
-            return {key: arrays[key] for key in arrays.files}
-        except ValueError as error:
-            if "allow_pickle" in str(error):  # numpy advises its caller to set that, which would run the file's code
-                raise TypeError("it holds Python objects; make numbers or texts of them") from None
-            raise
+    with reading(file, what, cure), file.open("rb") as content, zipfile.ZipFile(content) as members:
+        if others := [name for name in members.namelist() if not name.endswith(".npy")]:
+            raise TypeError(f"it holds other files than arrays, such as {others[0]!r}")
+        return {name.removesuffix(".npy"): _array(members, name) for name in members.namelist()}
+
+
+def _array(members: zipfile.ZipFile, name: str) -> np.ndarray:
+    with members.open(name) as member:
+        if read_header(member).hasobject:
+            raise TypeError("it holds Python objects; make numbers or texts of them")
+    with members.open(name) as member:
+        array: np.ndarray = np.lib.format.read_array(member, allow_pickle=False)
+        return array
+
+
+def read_header(content: IO[bytes]) -> np.dtype:
+    """Reads the header of an array in numpy's format, before its values, and returns their type."""
+    version = np.lib.format.read_magic(content)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    kind: np.dtype = read(content)[2]
+    return kind

@@ -1,193 +1,203 @@
-"""Rows of texts in Parquet, JSON lines, CSV and text files, or in a folder that `datasets` has saved."""
+"""Rows of files: CSV, Parquet and JSON lines as one table of Arrow, whose rows know where they are from.
+
+`pyarrow.dataset` is not used: it takes the types of a CSV file from its first megabyte, and names neither the file nor
+the line that does not fit.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 from codecs import BOM_UTF8
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
-from raysim.data.sources.columns import read_table
-from raysim.data.sources.csv_file import SUFFIXES
-from raysim.data.sources.hdf5 import read_clients
-from raysim.data.sources.huggingface import read_splits
-from raysim.data.sources.image_folder import TEST, TRAIN
-from raysim.data.sources.joined import Rows, joined
-from raysim.data.sources.reading import all_matching, files_below, reading
-from raysim.data.sources.subset import is_chosen
+from raysim.data.sources.reading import all_matching, reading
 from raysim.parts.errors import BadValue
 from results.location import is_local, location, require_file
-from results.store import local_copy
+from results.store import in_arrow, local_copy
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-TEXT = (".txt", ".text", ".md")
-JSON = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
-_OF_A_FOLDER = ("readme", "license")  # names of texts about the others
-_ADDED = ("<BOS>", "<EOS>", "<PAD>")  # by LEAF, to comments of Reddit
-_SAVED = ("dataset_dict.json", "dataset_info.json", "state.json")
+_BETWEEN = {";": '";"', "\t": '"\\t"', "|": '"|"'}  # what may be between cells, as YAML writes it
 
 
-def read_rows(
-    path: str, test_path: str | None, share: float = 1.0, texts: Collection[str] = ()
-) -> tuple[Rows, Rows | None]:
-    """Returns the training rows, and the test rows if they are apart.
+class Cells(NamedTuple):
+    """How cells of CSV files are written. delimiter: between them; None: a comma, or a tab in .tsv files. decimal: the
+    decimal point. texts: columns whose cells are texts as they stand, such as 0.50."""
 
-    path: a file, a pattern, or a folder: of `save_to_disk`, or with files whose names tell the split, such as
-    data/train-00000-of-00002.parquet. share: of the users, whose rows are read, where files have rows by user; rows
-    then count among these. texts: columns of CSV whose cells are texts as they stand, such as 0.50. Raises
-    FileNotFoundError or ValueError, saying what to do.
+    delimiter: str | None = None
+    decimal: str = "."
+    texts: Collection[str] = ()
+
+
+PLAIN = Cells()
+
+
+class Rows(NamedTuple):
+    """The rows of some files, one after the other."""
+
+    table: pa.Table
+    files: Sequence[tuple[str, int]]  # each file, and how many rows it has
+    unused: tuple[str, ...] = ()  # what is beside them
+
+    @property
+    def name(self) -> str:
+        """Names the rows in errors: by their first file, whose columns are those of all."""
+        more = len(self.files) - 1
+        return repr(self.files[0][0]) + (f" (and {more} more)" if more else "")
+
+    def place(self, row: int) -> str:
+        """Says where a row is, for errors. Rows of a file count from 0."""
+        for file, rows in self.files:
+            if row < rows:
+                return f"row {row} of {file!r}"
+            row -= rows
+        raise IndexError(row)
+
+
+def read_files(
+    key: str, patterns: tuple[str, ...], cells: Cells = PLAIN, columns: Sequence[str] = (), suffix: str = ""
+) -> Rows:
+    """Reads all files that match, with the same columns, the files of a pattern in order of their names.
+
+    key: the key of the patterns, for errors. columns: those to read of Parquet files that have all of them; (): all.
+    suffix: of the files' names, where they need not have one.
     """
-    folder = location(path).expanduser()
-    if is_local(folder) and folder.is_dir():
-        saved = share == 1 and any((folder / name).is_file() for name in _SAVED)
-        train, test = _saved(path) if saved else _of_names(Path(str(folder)), share, texts)
-        return train, test if test_path is None else read_rows(test_path, None, share, texts)[0]
-    return _read("path", path, share, texts), None if test_path is None else _read("test_path", test_path, share, texts)
+    files = all_matching(key, patterns)
+    rows = joined(key, files, [read_file(key, file, cells, columns, suffix) for file in files])
+    if rows.table.num_rows == 0:
+        raise BadValue(f"must match files with rows, got none in {files[0]!r}; correct the path", key)
+    return rows
 
 
-def _read(key: str, pattern: str, share: float, texts: Collection[str]) -> Rows:
-    return _joined(key, all_matching(key, (pattern,)), share, texts)
+def read_file(key: str, file: str, cells: Cells = PLAIN, columns: Sequence[str] = (), suffix: str = "") -> pa.Table:
+    """Reads one file, whose name says what it is."""
+    name = (suffix or file).lower()
+    what = next((what for what, (suffixes, _) in _FORMATS.items() if name.endswith(suffixes)), None)
+    if what is None:
+        folder = is_local(location(file)) and Path(file).expanduser().is_dir()
+        cure = f"name its files, such as {str(Path(file) / '*.csv')!r}" if folder else "save it as one"
+        raise BadValue(f"must be a .parquet, .csv, .tsv, .jsonl or .json file, got {file!r}; {cure}", key)
+    with reading(file, what, "correct it, or write it again, in UTF-8"):
+        return _FORMATS[what][1](file, cells, columns)
 
 
-def _joined(key: str, files: list[str], share: float, texts: Collection[str]) -> Rows:
-    """Reads files with the same columns, one after the other."""
-    return joined(key, files, [_table(key, file, share, texts) for file in files])
+def _parquet(file: str, cells: Cells, columns: Sequence[str]) -> pa.Table:
+    import pyarrow.parquet as pq
+
+    name, system = in_arrow(location(file))
+    known = pq.read_schema(name, filesystem=system).names
+    wanted = list(dict.fromkeys(columns)) if columns and {*columns} <= {*known} else None
+    return pq.read_table(name, columns=wanted, filesystem=system)
 
 
-def _table(key: str, file: str, share: float, texts: Collection[str]) -> pa.Table:
+def _csv(file: str, cells: Cells, columns: Sequence[str]) -> pa.Table:
+    """Reads a CSV file with a line of names. Errors name the line. An empty cell has no value, not even of a text."""
+    import pyarrow as pa
+    import pyarrow.csv as pa_csv
+
+    delimiter = cells.delimiter or ("\t" if ".tsv" in Path(file).suffixes else ",")
+    with local_copy(location(file)) as copy:
+        with pa.input_stream(str(copy)) as content:
+            first = re.split(rb"[\r\n]", content.read(2**16), maxsplit=1)[0].decode()
+        other = max(_BETWEEN, key=first.count)
+        if cells.delimiter is None and delimiter not in first and other in first:
+            text = f"{file!r} must have {_named(delimiter)} between its cells, got {first[:80]!r} as its line of names"
+            raise BadValue(f"{text}; add this line to `data`:\n    delimiter: {_BETWEEN[other]}")
+
+        def read(threads: bool) -> pa.Table:
+            convert = pa_csv.ConvertOptions(
+                strings_can_be_null=True,
+                decimal_point=cells.decimal,
+                column_types=dict.fromkeys(cells.texts, pa.string()),
+            )
+            parse = pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+            table = pa_csv.read_csv(copy, pa_csv.ReadOptions(use_threads=threads), parse, convert)
+            _ = table.column_names  # raises an error if they are not in UTF-8
+            return table
+
+        try:
+            return read(True)
+        except pa.ArrowInvalid:
+            return read(False)  # whose errors have the number of the line
+
+
+def _json(file: str, cells: Cells, columns: Sequence[str]) -> pa.Table:
     import pyarrow as pa
     import pyarrow.json as pa_json
 
-    kind = Path(file).name.lower()
-    if kind.endswith(".h5"):
-        return _of_clients(file, share)
-    if kind.endswith(".json") and (of_users := _of_users(file, share)) is not None:
-        return of_users
-    if share < 1:
-        text = f"must be 1 unless files are LEAF's or TensorFlow Federated's, got {share} for {file!r}"
-        raise BadValue(f"{text}; leave it out, or take rows away", "user_share")
-    if kind.endswith(TEXT):
-        with reading(file, "a text in UTF-8", "write it again, in UTF-8"):
-            text = require_file(location(file)).read_text(encoding="utf-8-sig")  # which leaves out the mark of UTF-8
-            return pa.table({"text": [text], "file": [Path(file).stem]})
-    if kind.endswith(JSON):
-        what = "a whole file of JSON, a list of objects or an object on each line"
-        with reading(file, what), local_copy(location(file)) as copy:
-            content = copy.read_bytes().removeprefix(BOM_UTF8) if kind.endswith(".json") else b""
-            if content.lstrip().startswith(b"["):
-                return pa.Table.from_pylist(json.loads(content))
-            return pa_json.read_json(copy)
-    if not kind.endswith((".parquet", *SUFFIXES)):
-        must = "must be a .parquet, .jsonl, .csv, .tsv, .h5 or .txt file, or a folder"
-        raise BadValue(f"{must}, got {file!r}; save it as one", key)
-    return read_table(key, (file,), texts=texts).table
+    with local_copy(location(file)) as copy:
+        content = require_file(copy).read_bytes().removeprefix(BOM_UTF8) if file.lower().endswith(".json") else b""
+        return (
+            pa.Table.from_pylist(json.loads(content)) if content.lstrip().startswith(b"[") else pa_json.read_json(copy)
+        )
 
 
-def _of_users(file: str, share: float) -> pa.Table | None:
-    """Returns the samples of a JSON file of LEAF, with the columns text, label and user; None if it is another file.
+_FORMATS: dict[str, tuple[tuple[str, ...], Callable[[str, Cells, Sequence[str]], pa.Table]]] = {
+    "a whole Parquet file": ((".parquet",), _parquet),
+    "a whole CSV file with a line of column names": ((".csv", ".csv.gz", ".tsv", ".tsv.gz"), _csv),
+    "a whole file of JSON, a list of objects or an object on each line": (
+        (".jsonl", ".json", ".jsonl.gz", ".json.gz"),
+        _json,
+    ),
+}
 
-    A text is what LEAF has as x: itself; of Sent140, the fifth entry of a row; or, of Reddit, the words of a comment's
-    sequences without those that LEAF adds. Reddit has what it tells of a comment, such as its subreddit, in place of a
-    label.
+
+def _named(delimiter: str) -> str:
+    return {",": "commas", "\t": "tabs"}[delimiter]
+
+
+def joined(key: str, files: Sequence[str], tables: Sequence[pa.Table]) -> Rows:
+    """Joins tables with the same columns, in any order. Whole numbers in one file and others in another are numbers.
+
+    key: the key of the files, for errors. Raises ValueError that names the column and both files where they differ.
     """
     import pyarrow as pa
 
-    with require_file(location(file)).open("rb") as content:
-        if b'"users"' not in content.read(2**12):
-            return None
-    with reading(
-        file, "a whole JSON file of LEAF, with samples in `user_data`", "make it again with LEAF's preprocess.sh"
-    ):
-        by_user = json.loads(location(file).read_bytes())["user_data"]
-        rows = [
-            {"text": _text_of(x), "user": user, **_told_by(y)}
-            for user, samples in by_user.items()
-            if is_chosen(user, share)
-            for x, y in zip(samples["x"], samples["y"], strict=True)
-        ]
-        if not rows:
-            raise ValueError("no user that is used has a sample")
-        return pa.Table.from_pylist(rows)
+    first = tables[0]
+    for file, table in zip(files, tables, strict=True):
+        if sorted(table.column_names) != sorted(first.column_names):
+            only = sorted(set(first.column_names) ^ set(table.column_names)) or ["twice"]
+            has, lacks = (file, files[0]) if only[0] in table.column_names else (files[0], file)
+            text = f"got {only[0]!r} in {has!r} and not in {lacks!r}; make them alike, or name fewer files"
+            raise BadValue(f"must match files with the same columns, {text}", key)
+    names = first.column_names
+    ordered = [table if table.column_names == names else table.select(names) for table in tables]
+    for file, table in zip(files, ordered, strict=True):
+        for one, other in zip(first.schema, table.schema, strict=True):
+            try:
+                pa.unify_schemas([pa.schema([one]), pa.schema([other])], promote_options="permissive")
+            except (pa.ArrowTypeError, pa.ArrowInvalid):
+                got = f"got {one.name!r} as {_kind(first, one.name)} in {files[0]!r} and {_kind(table, one.name)}"
+                must = f"must match files with the same types of columns, {got} in {file!r}"
+                raise BadValue(f"{must}; make them alike, or name fewer files", key) from None
+    lengths = [(file, table.num_rows) for file, table in zip(files, tables, strict=True)]
+    return Rows(pa.concat_tables(ordered, promote_options="permissive") if len(tables) > 1 else first, lengths)
 
 
-def _told_by(y: Any) -> dict[str, Any]:
-    """Returns what a label of LEAF says, by column."""
-    return (
-        {name: one for name, one in y.items() if not isinstance(one, list)}
-        if isinstance(y, dict)
-        else {"label": str(y)}
-    )
+def _kind(table: pa.Table, name: str) -> str:
+    """Returns the type of a column; of texts, with one that is no number, for it may be why they are texts."""
+    found = first_text(table[name])
+    return str(table[name].type) if found is None else f"string, such as {found[1]!r} in row {found[0]},"
 
 
-def _of_clients(file: str, share: float) -> pa.Table:
-    """Returns the samples of an HDF5 file of TensorFlow Federated, with a column `user` beside its own."""
-    import pyarrow as pa
+def first_text(column: pa.ChunkedArray, decimal: str = ".") -> tuple[int, str] | None:
+    """Returns the first row of texts that is no number, and what it holds; None if there is none."""
+    import pyarrow.types as types
 
-    clients = list(read_clients(file, share))
-    if not clients:
-        cure = "fetch it again" if share == 1 else "raise `user_share`"
-        raise BadValue(f"{file!r} must have samples of clients under `examples`, got none; {cure}", "path")
-    columns = {name: [value for _, held in clients for value in held[name].tolist()] for name in clients[0][1]}
-    users = [user for user, held in clients for _ in next(iter(held.values()))]
-    return pa.table({**columns, "user": users})
+    if not (types.is_string(column.type) or types.is_large_string(column.type)):
+        return None
+    rows = enumerate(column.to_pylist())
+    return next(((row, text) for row, text in rows if text is not None and not is_number(text, decimal)), None)
 
 
-def _text_of(x: str | list[Any]) -> str:
-    if isinstance(x, str):
-        return x
-    if isinstance(x[0], list):
-        return " ".join(word for sequence in x for word in sequence if word not in _ADDED)
-    return str(x[4])
-
-
-def _saved(path: str) -> tuple[Rows, Rows | None]:
-    splits = read_splits(path, None)
-    names = list(splits)
-    train = names[0] if len(names) == 1 else "train"
-    if train not in splits:
-        raise BadValue(f"must have a split `train`, got {names!r} in {path!r}; save it with that name", "path")
-
-    def rows(name: str) -> Rows:
-        table = splits[name].with_format("arrow")[:]
-        return Rows(table, [(f"{path}, split {name}", table.num_rows)])
-
-    tests = [name for name in (*TEST, *names) if name in splits and name != train]
-    unused = _unused(list(dict.fromkeys(tests[1:])))
-    return rows(train)._replace(notes=unused), rows(tests[0]) if tests and tests[0] in TEST else None
-
-
-def _unused(splits: list[str]) -> tuple[str, ...]:
-    """Returns a note of splits that neither train nor test, if there are any."""
-    return (f"data.path: samples of {', '.join(map(repr, splits))} are not used",) if splits else ()
-
-
-def _of_names(folder: Path, share: float, texts: Collection[str]) -> tuple[Rows, Rows | None]:
-    """Reads a folder whose files tell their split, or of which each is a text."""
-    files = files_below(folder)
-    names = {"train": TRAIN, "test": TEST[:2], **{name: (name,) for name in TEST[2:]}}
-    found = {split: [file for file in files if _is_of(file.relative_to(folder), some)] for split, some in names.items()}
-    if found["train"]:
-        chosen = {split: [str(file) for file in some if file.suffix] for split, some in found.items() if some}
-        rows = _joined("path", chosen.pop("train"), share, texts)._replace(notes=_unused([*chosen][1:]))
-        return rows, _joined("path", next(iter(chosen.values())), share, texts) if chosen else None
-    alone = [file for file in files if file.name.lower().endswith(TEXT) and file.stem.lower() not in _OF_A_FOLDER]
-    if not alone:
-        must = (
-            "must be a folder of `save_to_disk`, with files such as train.parquet, .jsonl or .csv, or with .txt files"
-        )
-        raise BadValue(f"{must}, got {[file.name for file in files][:5]!r} in {str(folder)!r}; name the file", "path")
-    return _joined("path", [*map(str, alone)], share, texts), None
-
-
-def _is_of(file: Path, splits: tuple[str, ...]) -> bool:
-    """Whether a file's name or one of its folders says that it belongs to a split, as stackoverflow_train.h5 does."""
-    name, folders = file.name.lower(), [part.lower() for part in file.parts[:-1]]
-    words = () if name.endswith(TEXT) else re.split(r"[^a-z]", Path(name).stem)  # notes_on_a_train.txt is a text
-    first = re.match("[a-z]*", name)[0]  # type: ignore[index]  # which may be empty
-    if splits[0] in ("train", "test") and name.startswith(splits[0]):
-        return True
-    return not {first, *words, *folders}.isdisjoint(splits)
+def is_number(text: str, decimal: str = ".") -> bool:
+    """Whether a text is a number with this decimal point."""
+    try:
+        float(text if decimal == "." else text.replace(".", "?").replace(decimal, "."))
+    except ValueError:
+        return False
+    return True

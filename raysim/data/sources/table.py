@@ -1,5 +1,6 @@
-"""Tables that a user brings: Parquet or CSV files with named columns of features and labels."""
+"""Tables that a user brings: CSV, Parquet or JSON files with named columns of features and labels."""
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -9,14 +10,14 @@ import numpy as np
 from pydantic import BeforeValidator, Field, field_serializer, model_validator
 
 from raysim.data.dataset import Dataset, Split
-from raysim.data.sources.columns import counts_rows, is_index, numbers, plain, read_table, require, table_of
+from raysim.data.meaning import InputMeaning, Meaning, Open, require_answered
+from raysim.data.sources.columns import is_numeric, numbers, plain, require, require_plain, table_of
 from raysim.data.sources.in_memory import InMemory, as_columns, contents
-from raysim.data.sources.joined import Rows
-from raysim.data.sources.labels import labels_of
-from raysim.data.sources.leaks import told_by
-from raysim.data.sources.meaning import counted
-from raysim.data.sources.raw_samples import standardised
+from raysim.data.sources.inputs import standardised
+from raysim.data.sources.labels import Said, labels_of, questions
+from raysim.data.sources.raw_samples import LOSSES
 from raysim.data.sources.reading import matching
+from raysim.data.sources.rows import Cells, Rows, first_text, is_number, read_files
 from raysim.data.sources.source import Share, Source
 from raysim.data.sources.subset import balanced, tested
 from raysim.parts.errors import BadValue
@@ -26,29 +27,26 @@ from raysim.terms import Inputs
 if TYPE_CHECKING:
     import pyarrow as pa
 
-
-_OWNER = "client|user|writer|owner|speaker|author|subject|patient|participant|person|device|site|hospital|institution"
-_SELDOM = {  # names of columns that are seldom inputs, and what they have
-    r"(is_)?(train|test|val|valid|validation)|split|(\w+_)?fold|subset": "the name of what divides samples into splits",
-    rf"({_OWNER})s?([_ ]?(id|idx|no|nr|number|code))?": "the name of whose samples they are, which `client` says",
-    r"(sample|case|row|survey)[_ ]?weights?|weights|fnlwgt": "the name of weights of samples",
-}
+NAMELESS = re.compile(r"|Unnamed: \d+(\.\d+)?|__index_level_\d+__")  # what pandas writes in place of no name
 
 
 class Table(Source):
-    """A table in Parquet or CSV files, or in memory, with columns of numbers as features and a column of labels.
+    """A table in CSV, Parquet or JSON files, or in memory: columns of features, and one of labels.
 
-    Labels may be texts, integers or booleans, which are numbered in sorted order over both splits. Every cell that is
-    used must have a value; in a CSV file, a cell that is empty, or holds NA or null, has none.
+    Every column that is neither the label nor an owner is a feature, unless `features` or `exclude` says otherwise.
+    Every cell that is used must have a value; in a CSV file, a cell that is empty, or holds NA or null, has none.
     """
 
     name: str = "table"
     path: Annotated[str | None, Field(examples=["samples.csv"])] = None
-    """A .parquet, .csv, .csv.gz or .tsv file, or a pattern such as data/train-*.csv. Between cells of CSV is what its
-    line of names has: commas, semicolons, tabs or bars. Where it is no comma, numbers may have decimal commas. Several
-    files have the same columns, in any order."""
+    """A .csv, .csv.gz, .tsv, .parquet or .jsonl file, or a pattern such as data/train-*.csv. Several files have the
+    same columns, in any order."""
     test_path: str | None = None
     """The file, or a pattern, of the test samples. null: a share of the samples is the test set."""
+    delimiter: Annotated[str | None, Field(min_length=1, max_length=1)] = None
+    """What is between the cells of CSV files, such as ";". null: a comma or, in .tsv files, a tab."""
+    decimal: Literal[".", ","] = "."
+    """The decimal point of CSV files: "," reads 5,123 as a number between 5 and 6."""
     frame: Annotated[dict[str, InMemory], BeforeValidator(as_columns)] | None = None
     """The table itself, such as a pandas data frame, instead of a file; from Python only. run.json keeps the shapes and
     hashes of its columns."""
@@ -58,14 +56,18 @@ class Table(Source):
     """Share of the samples that is the test set, equally many of each label; used only without samples to test on. It
     is the same for every seed of a scenario."""
     features: tuple[str, ...] | None = None
-    """Columns that are the inputs, in this order; they hold numbers or booleans. null: all other columns, except an
-    index, which is a column without a name, one that pandas saved as an index, one that only numbers the rows, all of
-    them or those of a part, or one with a name such as id whose whole numbers all differ."""
+    """Columns that are the inputs, in this order; they hold numbers or booleans. null: all columns but the label, the
+    client, `columns` and `exclude`."""
+    exclude: tuple[str, ...] = ()
+    """Columns that are no features, such as an index that pandas saved, which has the name ""."""
+    categorical: tuple[str, ...] = ()
+    """Features whose values are kinds, such as texts: each value becomes a feature of 0 or 1, in sorted order."""
     label: Annotated[str, Field(examples=["label"])]
     """Column of the labels."""
     task: Literal["classes", "regression"] | None = None
-    """What is predicted. classes: labels, which are whole numbers, booleans or texts. regression: numbers, with the
-    squared error as the loss. null: a regression for floats, and classes for all others."""
+    """What is predicted. classes: whole numbers, booleans or texts, which are numbered in sorted order. regression:
+    numbers, with the squared error as the loss. null: classes for texts, booleans, and whole numbers that are 0 to
+    C - 1 without gaps, at most 100; all others must be said."""
     client: str | None = None
     """Column with the name of each sample's owner, by which `partition: natural` divides. null: there is none."""
     columns: tuple[str, ...] = ()
@@ -97,6 +99,8 @@ class Table(Source):
                 "must have its test samples where the others are: `test_path` beside `path`, `test_frame` "
                 "beside `frame`; give the same kind of both"
             )
+        if self.features is not None and self.exclude:
+            raise ValueError("must have one of `features` and `exclude`, which is for all other columns; leave one out")
         return self
 
     def whole(self) -> Self:
@@ -109,71 +113,135 @@ class Table(Source):
     def load(self) -> Dataset:
         """Loads the table. x: float32 (n, features). Raises FileNotFoundError or ValueError, saying what to do."""
         rows = [*self._rows()]
-        features, notes = self._features(rows[0].table)
-        sides = [name for name in (self.client, *self.columns) if name is not None]
+        features = self.features or self._others(rows[0].table)
         for some in rows:
-            require(some, (*features, self.label, *sides))
-        inputs = [np.stack([numbers(some, name) for name in features], axis=1) for some in rows]
-        tables = [some.table for some in rows]
-        train_y, *test_y = (plain(table, self.label) for table in tables)
-        y, classes, told = labels_of(train_y, test_y[0] if test_y else None, self.task, inputs[0])
+            require(some, (*features, self.label, *self._sides))
+        train_y, *of_test = (plain(some.table, self.label) for some in rows)
+        test_y = of_test[0] if of_test else None
+        said = Said(self.task)
+        asked = [*self._asked(rows, features), *self._asked_of_label(rows)]
+        require_answered([*asked, *questions(train_y, test_y, said)])
+        names, inputs = self._inputs(rows, features)
+        y, labels = labels_of(train_y, test_y, said)
         splits, start = [], 0
-        for table, x in zip(tables, inputs, strict=True):
-            columns = {name: plain(table, name) for name in sides}
-            if self.client is not None:
-                columns["user"] = columns[self.client]  # where `partition: natural` looks
-            stored = x if self.standardise else x.astype(np.float32)
-            if not start:
-                notes += tuple(
-                    f"data.features: column {features[place]!r} says no more than {self.label!r}, and may be it in "
-                    "other numbers; name all other inputs in data.features unless it is meant"
-                    for place in told_by(x, y[: len(x)])
-                )
-            splits.append(Split(stored, y[start : start + len(x)], columns))
+        for some, x in zip(rows, inputs, strict=True):
+            splits.append(Split(x, y[start : start + len(x)], self._columns(some)))
             start += len(x)
         train, test = splits if len(splits) == 2 else tested(splits[0], self.test_share)
-        train = balanced(train, self.train_samples, classes, "train_samples")
-        test = balanced(test, self.test_samples, classes, "test_samples")
+        train = balanced(train, self.train_samples, labels.outputs, "train_samples")
+        test = balanced(test, self.test_samples, labels.outputs, "test_samples")
+        mean, std = (), ()
         if self.standardise:
-            train, test = standardised(train, test)
-        return Dataset(
-            train,
-            test,
-            classes,
-            loss="cross_entropy" if y.dtype == np.int64 else "squared_error",
-            meaning=(
-                f"x: {counted(len(features), 'feature')}: {', '.join(map(repr, features))}",
-                f"y: {self.label!r}, {told.text}",
-            ),
-            notes=(*notes, *told.notes),
-        )
+            train, test, scaling = standardised(train, test, "features")
+            mean, std = (tuple(one.tolist()) for one in scaling)
+        meaning = Meaning(InputMeaning("features", (len(names),), "float32", names, mean, std), labels)
+        return Dataset(train, test, labels.outputs, loss=LOSSES[labels.task], meaning=meaning)
 
     def _rows(self) -> Iterator[Rows]:
         """Yields the rows of all samples, or those of the training samples and then, if apart, of the test samples."""
-        if self.path is not None:
-            for key, path in (("path", self.path), ("test_path", self.test_path)):
-                if path is not None:
-                    yield read_table(key, (path,))
-            return
-        for key, frame in (("frame", self.frame), ("test_frame", self.test_frame)):
-            if frame is not None:
-                yield table_of(key, contents(frame, key))
+        for key, path, frame in (("path", self.path, "frame"), ("test_path", self.test_path, "test_frame")):
+            if path is not None:
+                yield read_files(key, (path,), Cells(self.delimiter, self.decimal))
+            elif (columns := getattr(self, frame)) is not None:
+                yield table_of(frame, contents(columns, frame))
 
-    def _features(self, table: "pa.Table") -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Returns the columns that are the inputs, and a note for each that is left out or seldom meant."""
-        if self.features is not None:
-            return self.features, ()
-        others = [name for name in table.column_names if name not in (self.label, self.client, *self.columns)]
-        if not others:
+    def _others(self, table: "pa.Table") -> tuple[str, ...]:
+        """Returns all columns that are features where they are not named."""
+        if unknown := {*self.exclude} - {*table.column_names}:
+            text = f"must name columns, got {sorted(unknown)[0]!r}, which is none of {table.column_names[:20]!r}"
+            raise BadValue(f"{text}; correct the name", "exclude")
+        no_features = {self.label, *self._sides, *self.exclude}
+        if not (found := tuple(name for name in table.column_names if name not in no_features)):
             raise BadValue(f"must name a column, got none beside {table.column_names!r}", "features")
-        rows = [name for name in others if is_index(table, name)]
-        found = tuple(name for name in others if name not in rows)
-        text = "is left out; name all inputs in data.features if it is meant" if found else "is an input all the same"
-        notes = tuple(f"data.features: column {name!r} is an index of the rows, and {text}" for name in rows)
-        cure = "name all other inputs in data.features unless it is meant"
-        for name in found:
-            what = next((what for pattern, what in _SELDOM.items() if re.fullmatch(pattern, name.lower())), None)
-            if what is None and counts_rows(table, name):
-                what = "whole numbers that may number rows of a larger table"
-            notes += (f"data.features: column {name!r} is an input, and has {what}; {cure}",) if what else ()
-        return found or tuple(others), notes
+        return found
+
+    def _nameless(self, table: "pa.Table") -> list[str]:
+        """Returns the columns that would be features, and have no name or were saved by pandas as an index."""
+        if self.features is not None:
+            return []
+        of_pandas = (table.schema.pandas_metadata or {}).get("index_columns", ())
+        return [name for name in self._others(table) if NAMELESS.fullmatch(name) or name in of_pandas]
+
+    def _asked(self, rows: list[Rows], features: tuple[str, ...]) -> Iterator[Open]:
+        """Asks what columns are that are an index, or hold other things than numbers."""
+        nameless = self._nameless(rows[0].table)
+        if nameless:
+            text = f"must have a name for each feature, got {nameless[0]!r}, which pandas writes for an index"
+            answers = {
+                f"exclude: {_yaml([*self.exclude, *nameless])}": "it is an index of the rows",
+                f"features: {_yaml(features)}": "it is a feature",
+            }
+            yield Open("features", text, answers)
+        known = {*self.categorical, *nameless}
+        texts = {
+            name: some for some in rows for name in features if name not in known and not is_numeric(some.table, name)
+        }
+        if not texts:
+            return
+        name, some = next(iter(texts.items()))
+        require_plain(some.table, name)
+        row, cell = first_text(some.table[name], self.decimal) or (0, str(some.table[name][0].as_py()))
+        text = f"features must be numbers, got {cell!r} in column {name!r}, {some.place(row)}"
+        others = [one for one in features if one not in texts]
+        all_left_out = f"exclude: {_yaml([*self.exclude, *nameless, *texts])}"
+        categorical = f"categorical: {_yaml([*self.categorical, *texts])}"
+        answers = {
+            categorical: "each value becomes a feature of 0 or 1",
+            f"features: {_yaml(others)}" if self.features else all_left_out: "they are no features",
+        }
+        yield Open("features", text, {**answers, **self._commas(cell)}, "correct the cell, or ")
+
+    def _asked_of_label(self, rows: list[Rows]) -> Iterator[Open]:
+        """Asks what a label is that is a text where it should be a number, or where other cells of a CSV file are."""
+        for some in rows:
+            column = some.table[self.label]
+            if self.task == "classes" or (found := first_text(column, self.decimal)) is None:
+                continue
+            row, cell = found
+            of_csv = self.path is not None and {".csv", ".tsv"} & {*Path(some.files[0][0]).suffixes}
+            texts = column.to_pylist() if of_csv else []
+            if self.task == "regression" or any(is_number(text) or is_number(text, ",") for text in texts):
+                text = f"labels must be numbers or texts, got {cell!r} in {some.place(row)}, which is no number"
+                answers = {"task: classes": "each text is a class", **self._commas(cell)}
+                yield Open("task", f"{text}, and others are", answers, "correct the cell, or ")
+                return
+
+    def _commas(self, cell: str) -> dict[str, str]:
+        """Returns the line that reads the commas of a cell as decimal points, if they may be."""
+        if self.path is None or self.decimal == "," or not is_number(cell, ","):
+            return {}
+        number = float(cell.replace(",", "."))
+        return {'decimal: ","': f"{cell} is {number:g}; for thousands, write the file without commas"}
+
+    def _inputs(self, rows: list[Rows], features: tuple[str, ...]) -> tuple[tuple[str, ...], list[np.ndarray]]:
+        """Returns the names of all features, and their values float64 (n, features) for each split."""
+        if unknown := [name for name in self.categorical if name not in features]:
+            raise BadValue(f"must name features, got {unknown[0]!r}, which is none; correct the name", "categorical")
+        names: list[str] = []
+        parts: list[list[np.ndarray]] = [[] for _ in rows]
+        for name in features:
+            if name in self.categorical:
+                held = [plain(some.table, name) for some in rows]
+                values = np.unique(np.concatenate(held))
+                names += [f"{name}={value}" for value in values]
+                found = [column[:, None] == values for column in held]
+            else:
+                names.append(name)
+                found = [numbers(some, name)[:, None] for some in rows]
+            for part, columns in zip(parts, found, strict=True):
+                part.append(columns)
+        kind = np.float64 if self.standardise else np.float32
+        return tuple(names), [np.concatenate(part, axis=1).astype(kind) for part in parts]
+
+    @property
+    def _sides(self) -> tuple[str, ...]:
+        return (*(() if self.client is None else (self.client,)), *self.columns)
+
+    def _columns(self, rows: Rows) -> dict[str, np.ndarray]:
+        """Returns what partitions may use; `user` is where `partition: natural` looks."""
+        columns = {name: plain(rows.table, name) for name in self._sides}
+        return columns if self.client is None else {**columns, "user": columns[self.client]}
+
+
+def _yaml(names: Iterable[str]) -> str:
+    return json.dumps([*names], ensure_ascii=False)

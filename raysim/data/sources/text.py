@@ -1,6 +1,7 @@
 """Texts in files of one's own, as tokens: for language models, masked ones, and classifiers."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from string import Formatter
 from typing import Annotated, Literal
@@ -9,14 +10,15 @@ import numpy as np
 from pydantic import Field
 
 from raysim.data.dataset import Dataset, Split
+from raysim.data.meaning import InputMeaning, LabelMeaning, Meaning
 from raysim.data.sources.columns import plain, require, require_plain
-from raysim.data.sources.joined import Rows
-from raysim.data.sources.labels import labels_of
+from raysim.data.sources.labels import Said, labels_of
 from raysim.data.sources.reading import matching
-from raysim.data.sources.rows import read_rows
+from raysim.data.sources.rows import Cells, Rows
 from raysim.data.sources.sequences import Sequences, Wanted, arranged, masked
 from raysim.data.sources.source import Share, Source
 from raysim.data.sources.subset import tested
+from raysim.data.sources.text_rows import read_rows
 from raysim.data.sources.tokenizers import TOKENIZERS, Bytes, Tokenizer
 from raysim.data.sources.tokens import Tokens
 from raysim.parts.errors import BadValue
@@ -42,6 +44,8 @@ class Text(Source):
     tags, type, score and creation_date."""
     test_path: str | None = None
     """The file, or a pattern, of the test texts. null: those of the folder or, without any, a share of the texts."""
+    delimiter: Annotated[str | None, Field(min_length=1, max_length=1)] = None
+    """What is between the cells of CSV files, such as ";". null: a comma or, in .tsv files, a tab."""
     test_share: Share = 0.2
     """Share of the samples that is the test set, if there are no test texts. It is the same for every seed."""
     task: Literal["causal", "classify", "masked"] = "causal"
@@ -117,12 +121,12 @@ class Text(Source):
     def vocabulary(self) -> Tokens | None:
         if not self.predicts_next:
             return None
-        train, _ = read_rows(self.path, None, self.user_share, self._of_texts)
+        train, _ = read_rows(self.path, None, self._cells, self.user_share)
         return self.tokenizer.fitted([question + answer for question, answer in self._texts(train)])
 
     def load(self) -> Dataset:
         """Loads the texts. Raises FileNotFoundError or ValueError, saying which row of which file, and what to do."""
-        found = read_rows(self.path, self.test_path, self.user_share, self._of_texts)
+        found = read_rows(self.path, self.test_path, self._cells, self.user_share)
         rows = [one for one in found if one is not None]
         texts = [self._texts(some) for some in rows]
         tokens = self.tokenizer.fitted([question + answer for question, answer in texts[0]])
@@ -137,20 +141,18 @@ class Text(Source):
             for pairs, some, columns in zip(texts, rows, sides, strict=True)
         ]
         labels = None if self.label is None else [plain(some.table, self.label) for some in rows]
-        return self._dataset(tokens, made, labels, rows[0].notes)
+        return self._dataset(tokens, made, labels, rows[0].unused)
 
     def _dataset(
-        self, tokens: Tokens, made: list[Sequences], labels: list[np.ndarray] | None, notes: Sequence[str]
+        self, tokens: Tokens, made: list[Sequences], labels: list[np.ndarray] | None, unused: tuple[str, ...]
     ) -> Dataset:
         width = max(one.width for one in made)
-        notes = [*notes, *(note for one in made for note in one.notes)]
-        classes, told, splits = tokens.size, f"a token for each place, of {tokens.size}", []
+        notes, splits = [note for one in made for note in one.notes], []
         y = [one.labels(width) for one in made]
+        meant = LabelMeaning("classes", tokens.size, (), (width,))
         if labels is not None:
-            both, classes, meaning = labels_of(
-                labels[0], labels[1] if len(labels) > 1 else None, "classes", made[0].ids(1)
-            )
-            y, told, notes = np.split(both, [len(labels[0])]), meaning.text, [*notes, *meaning.notes]
+            both, meant = labels_of(labels[0], labels[1] if len(labels) > 1 else None, Said("classes"))
+            y = np.split(both, [len(labels[0])])
         for one, targets, part in zip(made, y, ("train", "test"), strict=False):
             ids, mask = one.ids(width), one.mask(width)
             if (largest := int(ids.max())) >= tokens.size:
@@ -165,7 +167,8 @@ class Text(Source):
         train, test = splits if len(splits) == 2 else tested(splits[0], self.test_share)
         train, test = _first(train, self.train_samples), _first(test, self.test_samples)
         words = f"texts of up to {width} tokens by {self.tokenizer.name}, of a vocabulary of {tokens.size}"
-        return Dataset(train, test, classes, meaning=(f"x: {words}", f"y: {told}"), notes=tuple(notes))
+        inputs = replace(InputMeaning.of(train.x), words=words)
+        return Dataset(train, test, meant.outputs, meaning=Meaning(inputs, meant, unused=unused), notes=tuple(notes))
 
     def _texts(self, rows: Rows) -> list[tuple[str, str]]:
         """Returns the text of each row, and its answer, if it has one."""
@@ -181,6 +184,10 @@ class Text(Source):
             count = rows.table.num_rows
             questions = [self.prompt.format_map(row) for row in by_row] if names else [self.prompt.format()] * count
         return list(zip(questions, values[self.answer] if self.answer else [""] * len(questions), strict=True))
+
+    @property
+    def _cells(self) -> Cells:
+        return Cells(self.delimiter, texts=self._of_texts)
 
     @property
     def _of_texts(self) -> tuple[str, ...]:

@@ -1,0 +1,233 @@
+"""Guesses what files hold, says why, and writes the block of a scenario file to paste. Nothing else guesses."""
+
+import csv
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from raysim.data.sources.columns import is_numeric, plain
+from raysim.data.sources.inputs import kind_of
+from raysim.data.sources.labels import MOST, Said, one_axis, questions
+from raysim.data.sources.pixels import SUFFIXES as PICTURES
+from raysim.data.sources.reading import files_below, load_npz, reading
+from raysim.data.sources.rows import Cells, Rows, is_number, read_files
+from raysim.data.sources.sets import SOURCES
+from raysim.data.sources.table import NAMELESS
+from raysim.parts.errors import BadValue
+from raysim.parts.plain import as_tuples
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_LABELS = r"label|labels|target|y|class|kind|outcome|response"
+_OWNERS = r"(client|user|writer|owner|speaker|author|subject|patient|participant|person|device|site|hospital)(_?id)?"
+_TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
+_TEXTS = (".jsonl", ".json", ".txt", ".md")
+_KINDS = 50  # values of a text column that are kinds
+
+
+class Guess(NamedTuple):
+    """A key of `data`, its value, and why it is most likely meant."""
+
+    key: str
+    value: Any
+    why: str = ""
+
+
+def propose(path: Path) -> str:
+    """Returns the block `data` for a file or folder, with the reason for each guess, and what it loads as comments.
+
+    Raises ValueError if nothing is known of such files.
+    """
+    guesses = [*_guesses(path)]
+    keys = {guess.key: guess.value for guess in guesses}
+    lines = [f"  {one.key}: {json.dumps(one.value, ensure_ascii=False)}" for one in guesses]
+    width = max(map(len, lines))
+    block = [f"{line:{width}}  # {one.why}" if one.why else line for line, one in zip(lines, guesses, strict=True)]
+    return "\n".join(["data:", *block, *(f"# {line}" for line in _loaded(keys)), ""])
+
+
+def _loaded(keys: dict[str, Any]) -> list[str]:
+    """Says what the keys of a source load, or what is wrong with them."""
+    (kind,) = (kind for kind in SOURCES if kind.model_fields["name"].default == keys["name"])
+    try:
+        loaded = kind.model_validate(as_tuples(keys)).load()
+        return [] if loaded.meaning is None else [*loaded.meaning.lines]
+    except (ValueError, OSError) as error:
+        return f"this does not load yet: {error}".splitlines()
+
+
+def _guesses(path: Path) -> Iterator[Guess]:
+    name = path.name.lower()
+    if path.is_dir():
+        yield from _folder(path)
+    elif name.endswith(_TABLES):
+        yield from _table(path)
+    elif name.endswith(".npz"):
+        yield from _arrays(path)
+    elif name.endswith(_TEXTS):
+        yield from (
+            Guess("name", "text"),
+            Guess("path", str(path)),
+            *_among("iid", "nothing says whose texts they are"),
+        )
+    else:
+        raise BadValue(f"must be a table, an .npz file, texts, or a folder, got {str(path)!r}; save it as one of these")
+
+
+def _folder(path: Path) -> Iterator[Guess]:
+    files = files_below(path)
+    counts = {
+        "image_folder": sum(file.name.lower().endswith(PICTURES) for file in files),
+        "client_files": sum(file.name.lower().endswith(".npz") for file in files),
+        "table": sum(file.name.lower().endswith(_TABLES) for file in files),
+        "text": sum(file.name.lower().endswith(_TEXTS) for file in files),
+    }
+    name = max(counts, key=lambda name: counts[name])
+    if (path / "dataset_info.json").is_file() or (path / "dataset_dict.json").is_file():
+        name, counts["huggingface"] = "huggingface", len(files)
+    if not counts[name]:
+        raise BadValue(f"must hold pictures, .npz files, tables or texts, got none in {str(path)!r}; name another")
+    why = f"{counts[name]} of {len(files)} files are of that kind"
+    if name == "table":
+        suffix = next(file.suffix for file in files if file.name.lower().endswith(_TABLES))
+        yield from _table(path / f"**/*{suffix}")
+        return
+    yield from (Guess("name", name, why), Guess("path", str(path)))
+    if name == "image_folder":
+        yield Guess("size", 32, "pixels; pictures of other sizes are resized")
+    if name == "client_files":
+        yield from (Guess("clients", counts[name], "a file for each"), Guess("partition", "natural"))
+    else:
+        yield from _among("iid", "nothing says whose samples they are")
+
+
+def _among(partition: str, why: str, clients: int = 10) -> tuple[Guess, Guess]:
+    return Guess("clients", clients), Guess("partition", partition, why)
+
+
+def _table(path: Path) -> Iterator[Guess]:
+    yield from (Guess("name", "table"), Guess("path", str(path)))
+    cells, rows = Cells(), None
+    if ".parquet" not in path.suffixes:
+        cells = _cells(path)
+        if cells.delimiter != ("\t" if ".tsv" in path.suffixes else ","):
+            yield Guess("delimiter", cells.delimiter, "it cuts the line of names into most")
+    rows = read_files("path", (str(path),), cells)
+    if any(_decimal_commas(rows.table, name) for name in rows.table.column_names):
+        cells = cells._replace(decimal=",")
+        yield Guess("decimal", ",", "all cells of a column are numbers then, and not all could be thousands")
+        rows = read_files("path", (str(path),), cells)
+    names = rows.table.column_names
+    named = [name for name in names if re.fullmatch(_LABELS, name.lower())]
+    label = named[0] if named else names[-1]
+    yield Guess("label", label, "its name" if named else "the last column; correct it if another is predicted")
+    yield from _task(plain(rows.table, label))
+    yield from _columns(rows, [name for name in names if name != label])
+
+
+def _cells(path: Path) -> Cells:
+    file = next(iter(sorted(path.parent.glob(path.name))), path)
+    with reading(file, "a CSV file"):
+        import pyarrow as pa
+
+        with pa.input_stream(str(file)) as content:
+            first = re.split(rb"[\r\n]", content.read(2**16), maxsplit=1)[0].decode()
+    return Cells(max(",;\t|", key=lambda one: len(next(csv.reader([first], delimiter=one), []))))
+
+
+def _decimal_commas(table: "pa.Table", name: str) -> bool:
+    """Whether all cells of a column are numbers with decimal commas, which cannot all be those of thousands."""
+    if is_numeric(table, name):
+        return False
+    texts = [str(text) for text in table[name].to_pylist() if text is not None]
+    whole = [re.fullmatch(r"[-+]?\d{1,3}(,\d{3})*", text) for text in texts]
+    return all(is_number(text, ",") for text in texts) and not all(whole)
+
+
+def _columns(rows: Rows, names: list[str]) -> Iterator[Guess]:
+    """Guesses which columns say whose rows they are, are no features, or hold kinds."""
+    table, count = rows.table, rows.table.num_rows
+    owner = next((name for name in names if re.fullmatch(_OWNERS, name.lower())), None)
+    exclude, kinds = {}, []
+    for name in names:
+        values = plain(table, name)
+        different = len(set(values.tolist()))
+        if name == owner:
+            continue
+        if NAMELESS.fullmatch(name):
+            exclude[name] = "has no name, as an index of pandas"
+        elif values.dtype.kind in "iuU" and different == count:
+            exclude[name] = "has another value in each row"
+        elif values.dtype.kind == "U" and different > _KINDS:
+            exclude[name] = f"holds {different} texts, such as {values[0].item()!r}"
+        elif values.dtype.kind == "U":
+            kinds.append(name)
+    if exclude:
+        yield Guess("exclude", [*exclude], "; ".join(f"{name!r} {why}" for name, why in exclude.items()))
+    if kinds:
+        yield Guess("categorical", kinds, "texts of few values")
+    if owner is None:
+        yield from _among("iid", "no column seems to say whose rows they are")
+    else:
+        owners = len(set(plain(table, owner).tolist()))
+        yield Guess("client", owner, "its name; each value is a client")
+        yield from _among("natural", f"{owners} values of {owner!r}", owners)
+
+
+def _task(y: np.ndarray) -> Iterator[Guess]:
+    """Guesses what labels are that no rule tells."""
+    y = one_axis(y)
+    if not questions(y, None, Said()):
+        return
+    if y.ndim == 1:
+        values = np.unique(y)
+        few = len(values) <= min(MOST, max(2, len(y) // 10)) and bool((values == np.floor(values)).all())
+        why = f"{len(values)} values in {len(y)} rows"
+        yield Guess("task", "classes" if few else "regression", f"{why}, all whole" if few else why)
+    elif y.dtype.kind == "f":
+        yield Guess("task", "regression", f"{y.shape[1]} floats for each sample")
+    elif y.ndim == 2 and y.max() <= 1:
+        yield Guess("task", "multi_label", "0 and 1 for each sample")
+    else:
+        yield Guess("task", "classes", "whole numbers at several places")
+        if questions(y, None, Said("classes")):
+            yield Guess("ignore", int(y.max()), "the largest label lies apart, as that of pixels without one does")
+
+
+def _arrays(path: Path) -> Iterator[Guess]:
+    yield from (Guess("name", "arrays"), Guess("path", str(path)))
+    arrays = load_npz(str(path))
+    x, y = (next((arrays[one] for one in (name, f"{name}_train") if one in arrays), None) for name in ("x", "y"))
+    if x is None or y is None:
+        raise BadValue(f"must hold x and y, or those of splits, got {sorted(arrays)!r}; name what they are", "path")
+    if kind_of(x, None) is None:
+        yield Guess("inputs", *_inputs(x))
+    elif x.ndim == 2 and x.dtype.kind in "iu" and x.min() >= 0 and len(np.unique(x)) > MOST:
+        yield Guess(
+            "inputs", "tokens", f"whole numbers of {len(np.unique(x))} values; take it out if they are features"
+        )
+    yield from _task(y)
+    named = [one for one in arrays if re.fullmatch(_OWNERS, one.removesuffix("_train").lower())]
+    if named:
+        owners = len(set(one_axis(arrays[named[0]]).tolist()))
+        by = {"name": "natural", "by": named[0].removesuffix("_train")}
+        yield from (Guess("clients", owners, f"values of {named[0]!r}"), Guess("partition", by, "its name"))
+    else:
+        yield from _among("iid", "no array seems to say whose samples they are")
+
+
+def _inputs(x: np.ndarray) -> tuple[str, str]:
+    """Returns what inputs of one, three or more axes most likely are, and why."""
+    shape = x.shape[1:]
+    if x.ndim == 3:
+        square = shape[0] == shape[1] or x.dtype == np.uint8
+        return ("images_first", "as high as wide, or bytes") if square else ("series", f"{shape[0]} steps come first")
+    if x.ndim == 4:
+        first = shape[0] <= shape[2]
+        return ("images_first" if first else "images_last"), f"the {'first' if first else 'last'} axis is the shorter"
+    return ("features", "one number for each sample") if x.ndim == 1 else ("volumes", "three axes beside channels")
