@@ -118,7 +118,7 @@ def once_a_seed(group: RunSet) -> tuple[list[Run], list[str]]:
 
 
 class Look(NamedTuple):
-    """How the lines of a group look, as places among the colours, dashes and markers of `results.report.style`."""
+    """How the lines of a group look, as places among the colours, dashes and markers of `results.style`."""
 
     hue: int
     dash: int

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from results.counted import counted_runs, counting
 from results.disk import replacing
+from results.drawing import band as draw_band
 from results.groups import Groups, Look, RunGroup, grouped, key_axes, members, telling
 from results.keys import spell_out
 from results.measure import NotComparable
-from results.plot_style import Styled
 from results.report.curves import AXES, finish, points
-from results.report.draw import band as draw_band
 from results.run_set import RunSet
+from results.style import Styled
 from results.texts import quoted, short_names, written
 
 BANDS = ("minmax", "std", "ci", "none")

@@ -20,6 +20,7 @@ from results.run_set import RunSet
 
 if TYPE_CHECKING:
     import pandas as pd
+    from pandas.core.groupby import SeriesGroupBy
 
 COSTS = ("rounds", "virtual_time", "updates", "bytes", "flops", "energy")
 """What runs can spend. bytes: up and down. flops: those of clients. energy: in joules, of clients with the power that
@@ -194,6 +195,11 @@ def _energy(runs: RunSet) -> Iterator[Spent]:
         power, lasted = watts[str(run)], rows["arrived_at"] - rows["dispatched_at"]
         of_each = power[rows["client"].to_numpy(int)] if power.ndim else power  # that of each client, or of any
         yield str(run), rows["arrived_at"].to_numpy(), np.cumsum(of_each * lasted.to_numpy())
+
+
+def with_nan(table: pd.DataFrame, values: SeriesGroupBy[Any, Any]) -> pd.DataFrame:
+    """Returns a table of aggregates of grouped values with NaN where a value is NaN, which pandas leaves out."""
+    return table.astype(float).where(values.count() == values.size())
 
 
 def last(frame: pd.DataFrame, *by: str) -> pd.DataFrame:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
+from results import style
+from results.drawing import band
 from results.groups import Groups
+from results.picture import Picture, picture
 from results.readings import last
-from results.report import style
-from results.report.draw import band
-from results.report.picture import Picture, picture
 from results.report.section import Panel, Section
 from results.report.standings import COSTS, Standings, by_unit, mean, standings
 from results.texts import cut, in_full

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 import pandas as pd
 from matplotlib.axes import Axes
 
+from results.drawing import by_text, series, unit_along, whole_numbers, wide_scale
 from results.groups import Groups
-from results.readings import REAL_TIME, of_models, readings
-from results.report.draw import series, unit_along, whole_numbers, wide_scale
-from results.report.frames import by_text, gaps, with_nan
-from results.report.picture import Picture, picture
-from results.report.section import Panel, Section
+from results.picture import Picture, picture
+from results.readings import REAL_TIME, of_models, readings, with_nan
+from results.report.section import Panel, Section, gaps
 
 AXES = {
     "round": "round",

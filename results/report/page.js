@@ -1,4 +1,4 @@
-// Shows the values of a figure under the pointer. Each figure has them as JSON, see results/report/values.py.
+// Shows the values of a figure under the pointer. Each figure has them as JSON, see results/picture.py.
 (() => {
   const tip = document.createElement("div");
   tip.id = "tip";

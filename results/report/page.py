@@ -1,35 +1,31 @@
 """Makes the page, with every section for which the runs' tables hold something."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from results import style
 from results.disk import replacing, writing
 from results.groups import Groups, grouped
 from results.location import is_local
+from results.picture import Picture
 from results.reader import open_run
-from results.report import style
-from results.report.ablation import ablation
 from results.report.budgets import budgets
-from results.report.coefficients import coefficients
-from results.report.columns import own_columns, updates
+from results.report.columns import coefficients, own_columns, updates
 from results.report.curves import curves
-from results.report.fairness import fairness
+from results.report.dispatches import staleness, timeline
 from results.report.members import members
 from results.report.overview import overview
 from results.report.partition import partition
-from results.report.picture import Picture
 from results.report.real_time import real_time
-from results.report.robustness import robustness
-from results.report.section import Section
-from results.report.staleness import staleness
+from results.report.section import Maker, Section
+from results.report.settings import settings
 from results.report.standings import standings
-from results.report.timeline import timeline
 from results.report.topology import topology
 from results.report.verdict import verdict
 from results.run_set import RunSet
@@ -39,10 +35,8 @@ from results.texts import count
 SCRIPT = files("results.report").joinpath("page.js").read_text(encoding="utf-8")
 """The page's only script, which shows values under the pointer."""
 
-Maker: TypeAlias = Callable[[Groups], Section | None]
-
 SECTIONS: tuple[Maker, ...] = (
-    *(curves, budgets, robustness, ablation, fairness, members, partition, topology, staleness, timeline),
+    *(curves, budgets, settings, members, partition, topology, staleness, timeline),
     *(updates, own_columns, coefficients, real_time),
 )
 
@@ -88,20 +82,20 @@ def report(runs: RunSet, by: Iterable[str] | None = None, picked: bool = False) 
         open_run(run.folder)  # raises NotARun where its tables cannot be read
     groups = grouped(runs, by, picked)
     sections = [section for make in SECTIONS if (section := make(groups))]
-    pictures = [
-        picture
-        for section in sections
-        for pictures in (section.pictures, *(panel.pictures for panel in (*section.tabs, *section.details)))
-        for picture in pictures
-    ]
+    pictures = [picture for section in sections for panel in section.panels for picture in panel.pictures]
     return Report(page(groups, sections), tuple(pictures))
 
 
 def page(groups: Groups, sections: Sequence[Section], template: str = "report/page.html.j2", **more: Any) -> str:
     """Returns the page of some sections. template: that one, or one that extends it and needs more values."""
     found = standings(groups)
-    told = verdict(found) if found else None
-    values = {"groups": groups, "verdict": told, "overview": overview(groups), "sections": sections, **more}
+    values = {
+        "groups": groups,
+        "verdict": verdict(found) if found else None,
+        "overview": overview(groups),
+        "sections": sections,
+        **more,
+    }
     return filled(template, title=_title(groups.runs), **values)
 
 

@@ -9,12 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.ticker import MaxNLocator
 
+from results import style
+from results.drawing import ranks, whole_numbers
 from results.groups import Groups, RunGroup
-from results.report import style
-from results.report.draw import ranks, whole_numbers
-from results.report.picture import Picture, picture
+from results.picture import Picture, grid, picture
 from results.report.section import Panel, Section
-from results.report.values import grid
 
 _ROWS = 100  # clients in a heat map, at most
 _BINS = 30

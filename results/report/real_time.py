@@ -7,13 +7,12 @@ from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
 
+from results import style
 from results.groups import Groups, RunGroup
+from results.picture import Picture, picture
 from results.reader import Run
-from results.report import style
-from results.report.picture import Picture, picture
-from results.report.section import Section, panels
+from results.report.section import of_each_group
 
 _WORKERS = 32
 _TASKS = 200  # in the figure of the start
@@ -21,17 +20,8 @@ _ROW = 0.24  # inches
 _KINDS = ("train", "step", "evaluate")  # tasks with a fixed pattern; other tasks take the patterns after these
 
 
-def real_time(groups: Groups) -> Section | None:
-    """Returns the section on real time; None if no task has ended."""
-    text = (
-        f"What each worker, and each of several nodes, spent its real time on. {groups.representatives}Starting the "
-        "workers, loading the data and saving the final model are not counted."
-    )
-    details = panels(groups, lambda group: _pictures(group, group.first))
-    return Section("real_time", "Real time", text, details=details) if details else None
-
-
-def _pictures(group: RunGroup, run: Run) -> Iterator[Picture]:
+def _pictures(_: Groups, group: RunGroup) -> Iterator[Picture]:
+    run = group.first
     tasks = run.table("tasks", ["task", "worker", "node", "started_s", "seconds"]).to_pandas()
     if tasks.empty:
         return
@@ -104,10 +94,9 @@ def _start(group: RunGroup, tasks: pd.DataFrame, workers: list[str], kinds: dict
     def draw(axes: Axes) -> None:
         for kind, number in kinds.items():
             of_kind = first[first["task"] == kind]
-            rows = of_kind["worker"].map(workers.index)
-            bars = list(map(_bar, rows, of_kind["started_s"], of_kind["seconds"]))
-            axes.add_collection(PolyCollection(bars, label=kind, **style.pattern(group.look.hue, number)))
-        axes.autoscale_view()
+            look = style.pattern(group.look.hue, number)
+            rows = of_kind["worker"].map(workers.index).to_numpy(int)
+            axes.barh(rows, of_kind["seconds"], 0.7, of_kind["started_s"], label=kind, **look)
         axes.set(xlabel="real time in seconds", ylim=(len(workers) - 0.4, -0.6))
         axes.set_yticks(range(len(workers)), workers)
         axes.grid(axis="y", visible=False)
@@ -116,6 +105,10 @@ def _start(group: RunGroup, tasks: pd.DataFrame, workers: list[str], kinds: dict
     return picture(f"real-time-start-{group.place}", "The first tasks", caption, draw, 0.8 + _ROW * len(workers))
 
 
-def _bar(row: int, start: float, lasted: float) -> list[tuple[float, float]]:
-    """Returns the corners of a task's rectangle."""
-    return [(start, row - 0.35), (start, row + 0.35), (start + lasted, row + 0.35), (start + lasted, row - 0.35)]
+real_time = of_each_group(
+    "real_time",
+    "Real time",
+    "What each worker, and each of several nodes, spent its real time on. {shown}Starting the workers, loading the "
+    "data and saving the final model are not counted.",
+    _pictures,
+)

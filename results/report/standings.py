@@ -10,10 +10,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import EngFormatter
 
+from results.drawing import unit_along
 from results.groups import Groups, RunGroup
 from results.reader import Run
 from results.readings import last, readings
-from results.report.draw import unit_along
 from results.texts import in_full
 
 COSTS = {

@@ -7,29 +7,22 @@ from collections.abc import Iterator
 import networkx as nx
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pyarrow.compute as pc
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.ticker import MaxNLocator
 
+from results import style
+from results.drawing import ranks, unit_along
 from results.groups import Groups, RunGroup
-from results.reader import Run
-from results.report import style
-from results.report.draw import ranks, unit_along
-from results.report.picture import Picture, picture
-from results.report.section import Section, panels
+from results.picture import Picture, picture
+from results.report.section import of_each_group
 
 _PEERS = 200  # drawn, at most; for more peers, only numbers of neighbours are shown
 
 
-def topology(groups: Groups) -> Section | None:
-    """Returns the section; None if no peers exchanged anything."""
-    details = panels(groups, lambda group: _pictures(group, group.first))
-    return Section("topology", "Topology", groups.representatives, details=details) if details else None
-
-
-def _pictures(group: RunGroup, run: Run) -> Iterator[Picture]:
+def _pictures(groups: Groups, group: RunGroup) -> Iterator[Picture]:
+    run = group.first
     rounds = run.table("exchanges", ["round"])["round"]
     if not len(rounds):
         return
@@ -37,7 +30,9 @@ def _pictures(group: RunGroup, run: Run) -> Iterator[Picture]:
     edges = run.table("exchanges", ["source", "target"], pc.field("round") == first).to_pandas().drop_duplicates()
     graph = nx.DiGraph(sorted(edges.itertuples(index=False, name=None)))
     yield (_drawn if len(graph) <= _PEERS else _degrees)(group, graph, first)
-    if (sizes := _bytes_of_edges(run)).any():  # null in a dry run
+    messages = run.table("exchanges", ["source", "target", "bytes"]).to_pandas()
+    sizes = messages.groupby(["source", "target"])["bytes"].sum(min_count=1).dropna()
+    if sizes.any():  # null in a dry run
         yield _bytes(group, sizes)
 
 
@@ -78,12 +73,6 @@ def _degrees(group: RunGroup, graph: nx.DiGraph, first: int) -> Picture:
     return picture(f"degrees-{group.place}", "Numbers of neighbours", caption, draw)
 
 
-def _bytes_of_edges(run: Run) -> pd.Series[float]:
-    of_edge = run.table("exchanges", ["source", "target", "bytes"]).group_by(["source", "target"])
-    sizes: pd.Series[float] = of_edge.aggregate([("bytes", "sum")])["bytes_sum"].cast(pa.float64()).to_pandas()
-    return sizes.dropna()
-
-
 def _bytes(group: RunGroup, sizes: pd.Series[float]) -> Picture:
     def draw(axes: Axes) -> None:
         ranks(axes, group.look, None, sizes)
@@ -93,3 +82,6 @@ def _bytes(group: RunGroup, sizes: pd.Series[float]) -> Picture:
 
     caption = f"{len(sizes):,} edges carried {sizes.sum() / 1e6:,.4g} MB in all rounds."
     return picture(f"edges-{group.place}", "Bytes per edge", caption, draw)
+
+
+topology = of_each_group("topology", "Topology", "{shown}", _pictures)

@@ -12,7 +12,7 @@ from raysim.parts.rng import Stream
 from results import Writer, load, write_json
 from results.report import report as make_report
 from results.report.budgets import budgets
-from results.report.robustness import robustness
+from results.report.settings import settings
 from results.schemas import EvaluationRow
 
 
@@ -187,7 +187,7 @@ def test_groups_and_devices_of_a_trace_have_a_power_of_their_own(tmp_path: Path)
 
 def test_a_report_shows_runs_at_equal_cost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """FedAvg is better at the end, FedBuff by the budget that both have spent; alpha differs with each."""
-    monkeypatch.setattr("results.report.page.SECTIONS", (budgets, robustness))
+    monkeypatch.setattr("results.report.page.SECTIONS", (budgets, settings))
     for alpha, drop in ((0.1, 0.1), (1.0, 0.0)):
         world = {"data": {"partition": {"alpha": alpha}}}
         made(tmp_path / f"a{alpha}", {**FEDAVG, **world}, [0.1, 0.3 - drop, 0.4, 0.9])

@@ -14,7 +14,7 @@ from PIL import Image
 from reported_runs import evaluation, made, step
 
 from results import NotComparable, Runs, load, write_json
-from results.report import style
+from results import style
 
 
 @pytest.fixture

@@ -12,7 +12,8 @@ from reported_runs import made, peers
 
 import raysim
 from results import load
-from results.report import report, style
+from results import style
+from results.report import report
 
 PAGES = ["clients", "peers"]
 

@@ -11,9 +11,8 @@ from table_rows import update
 
 from results import load
 from results.report import Report, report
-from results.report.ablation import ablation
-from results.report.fairness import fairness
-from results.report.robustness import robustness
+from results.report.members import members
+from results.report.settings import settings
 
 MEANS = {("fedavg", 0.1): 0.3, ("fedavg", 10.0): 0.7, ("fedbuff", 0.1): 0.5, ("fedbuff", 10.0): 0.8}
 CLIENTS = 40  # of which two are the worst 5 %
@@ -37,7 +36,7 @@ def made_report(tmp_path_factory: pytest.TempPathFactory) -> Report:
             rows: Any = {"evaluations": whole + own, "updates": used}
             made(folder / f"{algorithm}-{alpha}-{seed}", rows, scenario)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("results.report.page.SECTIONS", (robustness, ablation, fairness))
+        patch.setattr("results.report.page.SECTIONS", (settings, members))
         return report(load(folder))
 
 
@@ -61,14 +60,14 @@ def test_the_grid_has_the_mean_of_each_setting(made_report: Report) -> None:
     assert cells["rows"] == ["data.partition.alpha=0.1", "data.partition.alpha=10"]
     assert cells["numbers"] == [[0.3, 0.5], [0.7, 0.8]]
     (grid,) = [picture.svg for picture in made_report.pictures if picture.name == "ablation"]
-    assert re.findall(r">(0\.\d{3})<", grid) == ["0.300", "0.700", "0.500", "0.800"]
+    assert re.findall(r">(0\.\d{3})<", grid) == ["0.300", "0.500", "0.700", "0.800"]
     assert grid.count("stroke-width:1.6") == 1  # the best one has a frame
 
 
 def test_fairness_has_the_worst_and_best_clients_and_who_took_part(made_report: Report) -> None:
     """Clients have the values 0, 1/40, ..., 39/40. Among n ranks, a half against the other half correlates by
     (n / 8) / (sqrt((n^2 - 1) / 12) / 2) = 0.87."""
-    text = made_report.html.partition('<section id="fairness">')[2]
+    text = made_report.html.partition('<section id="members">')[2]
     rows = re.findall(r"<td[^>]*>(?:<[^>]*>)*(fed\w+, alpha=[\d.]+)(.*?)</tr>", text, re.DOTALL)
     found = {label: re.findall(r"<td[^>]*>([\d.,]+)</td>", cells) for label, cells in rows}
     mean, worst, best, spread = 39 / 80, 1 / 80, 77 / 80, math.sqrt((CLIENTS**2 - 1) / 12) / CLIENTS

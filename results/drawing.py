@@ -1,5 +1,8 @@
-"""What several figures draw: lines with bands, ranked values, and axes."""
+"""What figures draw, those of reports as those for papers: lines with bands, ranked values, dots, and axes."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,10 +12,23 @@ from matplotlib.axis import Axis
 from matplotlib.ticker import EngFormatter, MaxNLocator
 from numpy.typing import ArrayLike
 
+from results import style
 from results.groups import Groups, Look
-from results.report import style
-from results.report.frames import by_group
-from results.report.picture import Picture, picture
+
+_DOTS = 250  # of a group in a figure, at most: each makes a page longer
+
+
+def by_group(frame: pd.DataFrame) -> Iterator[tuple[int, pd.DataFrame]]:
+    """Yields the place and the rows of each group."""
+    for place, rows in frame.groupby("group"):
+        yield int(str(place)), rows
+
+
+def by_text(frame: pd.DataFrame, *columns: str) -> Iterator[tuple[tuple[str, ...], pd.DataFrame]]:
+    """Yields the rows with the same texts in these columns. Accuracy comes first, then loss, then the others."""
+    found = {tuple(map(str, key)): rows for key, rows in frame.groupby(list(columns), observed=True)}
+    for key in sorted(found, key=lambda key: (key[0] != "accuracy", key[0] != "loss", key)):
+        yield key, found[key]
 
 
 def series(axes: Axes, groups: Groups, table: pd.DataFrame, x: str, *columns: Any) -> None:
@@ -21,29 +37,6 @@ def series(axes: Axes, groups: Groups, table: pd.DataFrame, x: str, *columns: An
         lines = (of_group[column] for column in columns)
         look, strength = groups.groups[place].look, min(0.18, 0.6 / len(groups))
         band(axes, look, groups.label(place), of_group[x], *lines, strength=strength)
-
-
-def lines(
-    groups: Groups,
-    table: pd.DataFrame,
-    name: str,
-    title: str,
-    caption: str,
-    label: str,
-    *columns: Any,
-    linear: bool = False,
-) -> Picture:
-    """Draws a figure of `series` over the first axis. label: of the vertical axis, which is linear, or see
-    `wide_scale`."""
-
-    def draw(axes: Axes) -> None:
-        series(axes, groups, table, groups.axis, *columns)
-        axes.set_ylabel(label)
-        first_axis(axes, groups)
-        if not linear:
-            wide_scale(axes, table[columns[0]])
-
-    return picture(name, title, caption, draw)
 
 
 def band(axes: Axes, look: Look, label: str | None, x: ArrayLike, *lines: ArrayLike, strength: float = 0.18) -> None:
@@ -61,6 +54,14 @@ def ranks(axes: Axes, look: Look, label: str | None, values: ArrayLike) -> None:
     at = np.linspace(0, 1, min(len(rising), 100))
     band(axes, look, label, 100 * at, rising[np.rint(at * (len(rising) - 1)).astype(int)])
     axes.set_xlim(-5, 105)
+
+
+def dots(axes: Axes, groups: Groups, table: pd.DataFrame, x: str, y: str) -> None:
+    """Draws a dot for each row of a table, for at most so many of each group, evenly picked."""
+    for place, rows in by_group(table):
+        some = rows.iloc[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _DOTS)).astype(int))]
+        shape = style.line(groups.groups[place].look, 1) | {"linestyle": "None", "alpha": 0.55, "markersize": 3.5}
+        axes.plot(some[x], some[y], label=groups.label(place), **shape)
 
 
 def wide_scale(axes: Axes, values: ArrayLike) -> None:
