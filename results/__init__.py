@@ -2,11 +2,12 @@
 
 from results.columns import is_wall
 from results.disk import CannotWrite
+from results.info import NotARun
 from results.keys import UnknownKey
 from results.load import load
 from results.location import UnknownLocation
 from results.measure import NotComparable
-from results.reader import NotARun, Run, open_run
+from results.reader import Run, open_run
 from results.runs import Runs
 from results.schemas import TABLES
 from results.summary import Score, Summary, summary

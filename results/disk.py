@@ -23,8 +23,6 @@ class CannotWrite(OSError):
         super().__init__(path, cause, full)
         self.path, self.cause = path, cause
         self._cure = "free some space there, or take another folder" if full else "take a folder that you may write to"
-        if not is_local(path):
-            self._cure += ", or give what its library needs, such as credentials"
         self.free = free(path)  # bytes; None where it is not known
 
     def __str__(self) -> str:
@@ -50,17 +48,18 @@ def replacing(path: Path) -> Iterator[Path]:
     """Yields a temporary place to write a file to, and gives the file its name after the block: readers see the old
     file or all of the new one.
 
-    That place is beside it, because a rename is atomic within one file system only. What goes to an object store is
-    written to this machine first. Raises CannotWrite if the file cannot be written; nothing of it is then left, so that
-    others find room on a full disk.
+    That place is beside it, in a folder that is made if it is missing, because a rename is atomic within one file
+    system only. What goes to an object store is written to this machine first. Raises CannotWrite if the file cannot be
+    written; nothing of it is then left, so that others find room on a full disk.
     """
     if not is_local(path):
         with TemporaryDirectory(prefix="raysim-") as folder, writing(path):
-            yield Path(folder, path.name)
-            upload(Path(folder, path.name), path)
+            yield (file := Path(folder, path.name))
+            upload(file, path)
         return
     hidden = path.with_name(f".{path.name}.tmp")
     with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
         hidden.unlink(missing_ok=True)  # it may be a link, and lead elsewhere
         try:
             yield hidden

@@ -1,95 +1,132 @@
-"""The values in run.json that are read, and their types."""
+"""Reads run.json, and checks the types of the values in it that are read."""
 
 import hashlib
-from typing import Any
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any, TypeAlias
 
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from typing_extensions import TypedDict  # pydantic takes no other before Python 3.12
+
+from results.location import require_file
+from results.store import reaching, why
 from results.texts import quoted
 
-Kind = type | tuple[type, ...]
-_SHAPE = (list, dict)  # of one array of inputs, or of several by name
+CURE = "copy it again from where it is whole, or run the scenario again"
+LARGEST = 2**29  # bytes of run.json
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # halves of letters, as JSON escapes them
 
-# The types of values, as far as they are read. Any may be missing; there may be others.
-_GIVEN: dict[str, Kind] = {
-    **dict.fromkeys(("run", "status"), str),
-    **dict.fromkeys(("scenario", "seconds", "totals", "holder", "rows"), dict),
+
+class NotARun(ValueError):
+    """Raised for a folder that is not a run's, or that this version cannot read."""
+
+
+def _block(total: bool = True, **types: Any) -> Any:
+    """Returns the type of a block of keys, of which all must be there, or any; there may be others."""
+    make: Any = TypedDict
+    block = make("Block", types, total=total)
+    block.__pydantic_config__ = ConfigDict(strict=True)
+    return block
+
+
+_ANY: TypeAlias = dict[str, Any]
+_TEXTS, _NUMBERS = dict[str, str | None], dict[str, float | None]
+_PARTS = ("data", "model", "algorithm", "topology", "world", "run")  # of the scenario
+_INFO: TypeAdapter[Any] = TypeAdapter(
+    _block(
+        False,
+        run=str,
+        status=str,
+        scenario=_block(False, **dict.fromkeys(_PARTS, _block(False, name=str | None) | None)),
+        seconds=_NUMBERS,
+        totals=_NUMBERS,
+        rows=dict[str, int | None],
+        holder=_ANY,
+        **dict.fromkeys(("name", "scenario_hash", "started_at", "finished_at"), str | None),
+        **dict.fromkeys(("ended_early", "ended_by", "error", "declared_over"), str | None),
+        **dict.fromkeys(("seed", "parameters", "classes"), int | None),
+        **dict.fromkeys(("digest", "versions"), _TEXTS | None),
+        **dict.fromkeys(("git", "sweep"), _ANY | None),
+        **dict.fromkeys(("workers", "resumed"), list[_ANY] | None),
+        notes=list[str] | None,
+        machines=list[_block(workers=list[str])] | None,  # type: ignore[misc]
+        input_shape=list[int] | dict[str, list[int]] | None,  # of one array of inputs, or of several by name
+        depends_on=_block(raysim=str, modules=_ANY, files=_ANY) | None,
+        best=_block(split=str, metric=str, value=float, step=int) | None,
+        left=_block(step=int, virtual_time=float) | None,
+        diverged=_block(what=str, round=int, version=int) | None,
+        forked_from=_block(run=str, version=int) | None,
+    )
+)
+"""The values that are read, and their types. Any may be missing; there may be others."""
+_WORDS = {
+    "string_type": "text",
+    "dict_type": "a block of keys",
+    "int_type": "an integer",
+    "list_type": "a list",
+    "float_type": "a number",
+    "missing": "there",
 }
-_OR_NULL: dict[str, Kind] = {
-    **dict.fromkeys(
-        ("name", "scenario_hash", "started_at", "finished_at", "ended_early", "ended_by", "error", "declared_over"), str
-    ),
-    **dict.fromkeys(("seed", "parameters", "classes"), int),
-    **dict.fromkeys(
-        ("versions", "forked_from", "depends_on", "git", "diverged", "digest", "sweep", "left", "best"), dict
-    ),
-    **dict.fromkeys(("machines", "notes", "resumed", "workers"), list),
-    "input_shape": _SHAPE,
-}
-_NUMBER = (int, float)
-_IN_BLOCKS: dict[str, Kind] = {  # null, too
-    **dict.fromkeys(("totals", "seconds"), _NUMBER),
-    **dict.fromkeys(("digest", "versions"), str),
-    "rows": int,
-}
-_IN_LISTS: dict[str, Kind] = {"machines": dict, "workers": dict, "resumed": dict, "notes": str}
-_BLOCKS: dict[str, dict[str, Kind]] = {  # all of them, if there is the block
-    "depends_on": {"raysim": str, "modules": dict, "files": dict},
-    "best": {"split": str, "metric": str, "value": _NUMBER, "step": int},
-    "left": {"step": int, "virtual_time": _NUMBER},
-    "diverged": {"what": str, "round": int, "version": int},
-    "forked_from": {"run": str, "version": int},
-}
-_PARTS = ("data", "model", "algorithm", "topology", "world", "run")  # of its scenario
-_WORDS: dict[Kind, str] = {
-    str: "text",
-    dict: "a block of keys",
-    int: "an integer",
-    list: "a list",
-    _NUMBER: "a number",
-    _SHAPE: "a list, or a block of them",
-}
+
+
+def read_info(folder: Path) -> dict[str, Any]:
+    """Returns the content of run.json, as it is. Raises NotARun where there is no such file, or it holds no object."""
+    path = folder / "run.json"
+    try:
+        with reaching():
+            size = require_file(path).stat().st_size
+            content = path.read_bytes() if size <= LARGEST else b""
+        if size > LARGEST:
+            raise ValueError(f"{size:,} bytes, more than any run writes")
+        text = content.decode()
+        info = json.loads(text, parse_constant=_no_number, parse_int=_integer, parse_float=_number)
+        if _SURROGATE.search(text):
+            json.dumps(info, ensure_ascii=False).encode()  # which are no letters by themselves, but in pairs
+    except OSError as error:
+        raise NotARun(
+            f"{folder}: a run's folder must hold run.json, which cannot be read ({why(error)}); "
+            "give the folder of one run, such as runs/<id>"
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise NotARun(f"{path}: must be JSON, got {error}; {CURE}") from error
+    if not isinstance(info, dict):
+        raise NotARun(f"{path}: must hold a JSON object, got {quoted(info)}; {CURE}")
+    return info
 
 
 def wrong_info(info: dict[str, Any]) -> list[str]:
     """Returns what is wrong with the types of values in run.json, or else with its digest, a line for each."""
-    found = [_wrong(key, info[key], kind) for key, kind in _GIVEN.items() if key in info]
-    found += [_wrong(key, info[key], kind) for key, kind in _OR_NULL.items() if info.get(key) is not None]
-    for block, kind in _IN_BLOCKS.items():
-        inner = info.get(block)
-        pairs = inner.items() if isinstance(inner, dict) else ()
-        found += [_wrong(f"{block}.{key}", value, kind) for key, value in pairs if value is not None]
-    for key, kind in _IN_LISTS.items():
-        inner = info.get(key)
-        found += [_wrong(f"{key}.{n}", one, kind) for n, one in enumerate(inner)] if isinstance(inner, list) else []
-    for block, kinds in _BLOCKS.items():
-        if isinstance(inner := info.get(block), dict):
-            found += [_wrong(f"{block}.{key}", inner.get(key), kind) for key, kind in kinds.items()]
-    shapes = info.get("input_shape") or []
-    for shape in shapes.values() if isinstance(shapes, dict) else [shapes]:
-        sizes = shape if isinstance(shape, list) else [None]
-        found += [_wrong("input_shape", size, int) for size in sizes]
-    for n, machine in enumerate(info.get("machines") or ()) if not any(found) else ():
-        workers = machine.get("workers")
-        found.append(_wrong(f"machines.{n}.workers", workers, list))
-        found += [_wrong(f"machines.{n}.workers", one, str) for one in workers] if isinstance(workers, list) else []
-    scenario = info.get("scenario")
-    if isinstance(scenario, dict):
-        parts = {key: scenario[key] for key in _PARTS if scenario.get(key) is not None}
-        found += [_wrong(f"scenario.{key}", part, dict) for key, part in parts.items()]
-        names = {key: part.get("name") for key, part in parts.items() if isinstance(part, dict)}
-        found += [_wrong(f"scenario.{key}.name", name, str) for key, name in names.items() if name is not None]
-    found.append(_wrong_digest(info) if not any(found) else None)
-    return [text for text in found if text]
-
-
-def _wrong_digest(info: dict[str, Any]) -> str | None:
-    """Returns what is wrong with a digest whose parts disagree, as after a change by hand."""
+    try:
+        _INFO.validate_python(info)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_context=False)
+        return [f"{_key(one['loc'])}: must be {_WORDS[one['type']]}, got {quoted(one['input'])}" for one in found]
     digests = info.get("digest") or {}
     model, tables, run = (digests.get(key) for key in ("model", "tables", "run"))
     if not (model and tables and run) or hashlib.sha256(f"{model}{tables}".encode()).hexdigest() == run:
-        return None
-    return f"digest.run: must be that of digest.model and digest.tables together, got {quoted(run)}"
+        return []
+    return [f"digest.run: must be that of digest.model and digest.tables together, got {quoted(run)}"]
 
 
-def _wrong(key: str, value: Any, kind: Kind) -> str | None:
-    right = isinstance(value, kind) and not isinstance(value, bool)
-    return None if right else f"{key}: must be {_WORDS[kind]}, got {quoted(value)}"
+def _key(path: tuple[int | str, ...]) -> str:
+    """Returns a value's key, without the names of types that pydantic tells of a value that may have several."""
+    return ".".join(str(part) for part in path if isinstance(part, int) or part.isidentifier())
+
+
+def _no_number(text: str) -> None:
+    raise ValueError(f"{text}, which is no number of JSON")
+
+
+def _integer(text: str) -> int:
+    """Returns an integer as the tables can hold it."""
+    if not -(2**63) <= (value := int(text)) < 2**63:
+        raise ValueError(f"{text[:25]}, which has more than 64 bits")
+    return value
+
+
+def _number(text: str) -> float:
+    if math.isinf(value := float(text)):
+        raise ValueError(f"{text[:25]}, which is beyond all numbers")
+    return value

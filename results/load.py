@@ -6,8 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from results.ending import Status
+from results.info import NotARun
 from results.location import location
-from results.reader import NoRuns, NotARun, Run
+from results.reader import NoRuns, Run
 from results.run_set import READERS
 from results.runs import Runs
 from results.store import reaching, why
@@ -54,7 +55,7 @@ def folders_below(path: Path) -> list[Path]:
     Raises NoRuns where there is none, and NotARun where they cannot be listed.
     """
     try:
-        with reaching(path):
+        with reaching():
             there = path.is_dir()
             alone = (path / "run.json").exists()
             found = [path] if alone else sorted(file.parent for file in path.rglob("run.json")) if there else []

@@ -2,74 +2,36 @@
 
 from __future__ import annotations
 
-import errno
-import json
-import math
 import os
-import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from results import writing_process
 from results.ending import Status
-from results.info import wrong_info
+from results.info import CURE, NotARun, read_info, wrong_info
 from results.keys import ORIGIN, Value, column, flatten
-from results.location import location, require_file, require_ordinary
-from results.parts import DamagedPart, part_files, read_schema, rows_in, schema_of
-from results.schemas import TABLES, dictionary, own_names, require
-from results.store import in_arrow, reaching, why
-from results.texts import as_word, quoted
+from results.location import location, require_ordinary
+from results.parts import part_files, rows_in, schema_of
+from results.schemas import TABLES, dictionary, require
+from results.store import reaching, why
+from results.tables import DamagedTable, again, check_schema, opened, read_files
+from results.texts import as_word
 
 if TYPE_CHECKING:
     import pandas as pd
 
-T = TypeVar("T")
-
-_CURE = "copy it again from where it is whole, or run the scenario again"
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # halves of letters, as JSON escapes them
 _UNDER_WAY = (Status.RUNNING, Status.FORKING)  # of runs that go on, or were killed
-LARGEST = 2**29  # bytes of run.json
-SILENT = timedelta(minutes=10)  # seconds without a write after which a run on another machine was probably killed
-
-
-class NotARun(ValueError):
-    """Raised for a folder that is not a run's, or that this version cannot read."""
+SILENT = timedelta(minutes=10)  # without a write, after which a run on another machine was probably killed
 
 
 class NoRuns(NotARun):
     """Raised for a folder that holds no run, at least not yet."""
-
-
-class DamagedTable(NotARun):
-    """Raised for a table, or a file of it, that cannot be read or lacks rows. folder: the run's."""
-
-    def __init__(self, place: Path, folder: Path, what: str) -> None:
-        super().__init__(f"{place}: must {what}; {_CURE}")
-        self.folder = folder
-
-
-@contextmanager
-def _reading(file: Path) -> Iterator[None]:
-    """Turns errors of a library that reads a file into DamagedTable. One that is gone is FileNotFoundError."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise
-    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
-        if getattr(error, "errno", None) in (errno.EMFILE, errno.ENFILE):  # it is this process that has no room
-            raise
-        what = f"be a whole Parquet file, got {' '.join(str(error).split())}"
-        raise DamagedTable(file, file.parent.parent, what) from error
 
 
 class Run:
@@ -88,15 +50,15 @@ class Run:
         try:
             require_ordinary(self.folder)
         except OSError as error:
-            raise NotARun(f"{error.filename}: must be a file that the run wrote, but {why(error)}; {_CURE}") from error
+            raise NotARun(f"{error.filename}: must be a file that the run wrote, but {why(error)}; {CURE}") from error
         if wrong := wrong_info(info):
-            raise NotARun("\n".join(f"{path}: {problem}; {_CURE}" for problem in wrong))
+            raise NotARun("\n".join(f"{path}: {problem}; {CURE}" for problem in wrong))
         return info
 
     @property
     def stat(self) -> os.stat_result:
         """The state of the file run.json. Raises OSError."""
-        with reaching(self.folder):
+        with reaching():
             return (self.folder / "run.json").stat()
 
     @property
@@ -207,9 +169,8 @@ class Run:
     def first(self, name: str, rows: int) -> list[dict[str, Any]]:
         """Returns the first rows of a table of a run that is over, in order of writing."""
         for file in self.files(name)[:1]:
-            place, system = in_arrow(file)
-            batch = next(pq.ParquetFile(place, filesystem=system).iter_batches(rows), None)
-            return batch.to_pylist() if batch is not None else []
+            with opened(file) as content:
+                return next((batch.to_pylist() for batch in content.iter_batches(rows)), [])
         return []
 
     def require_rows(self, name: str) -> None:
@@ -220,15 +181,17 @@ class Run:
             return
         if counted is None or self.status in _UNDER_WAY:
             return
-        with suppress(DamagedPart):  # whoever reads it is told
-            if (found := rows_in(self.folder, name)) != counted:
-                text = f"hold the {counted} rows that run.json counts, got {found}"
-                raise DamagedTable(self.folder / name, self.folder, text)
+        try:
+            found = rows_in(self.folder, name)
+        except DamagedTable:  # whoever reads it is told
+            return
+        if found != counted:
+            text = f"hold the {counted} rows that run.json counts, got {found}"
+            raise DamagedTable(self.folder / name, self.folder, text)
 
     def _read(self, name: str, columns: Sequence[str] | None, filter: pc.Expression | None) -> pa.Table:
         files = self.files(name)
-        with _reading(files[-1] if files else self.folder):
-            schema = schema_of(name, files)
+        schema = schema_of(name, files)
         if unknown := [column for column in columns or () if column not in schema.names]:
             raise ValueError(f"{name}: columns must be of {', '.join(schema.names)}, got {unknown!r}")
         for file in files:  # a column of another name would be read as null
@@ -252,54 +215,6 @@ class Run:
         return part_files(self.folder, name)
 
 
-def read_info(folder: Path) -> dict[str, Any]:
-    """Returns the content of run.json, as it is. Raises NotARun where there is no such file, or it holds no object."""
-    path = folder / "run.json"
-    try:
-        with reaching(path):
-            if (size := require_file(path).stat().st_size) > LARGEST:
-                raise ValueError(f"{size:,} bytes, more than any run writes")
-            text = path.read_text(encoding="utf-8")
-        info = json.loads(text, parse_constant=_no_number, parse_int=_integer, parse_float=_number)
-        if _SURROGATE.search(text):
-            json.dumps(info, ensure_ascii=False).encode()  # which are no letters by themselves, but in pairs
-    except OSError as error:
-        raise NotARun(
-            f"{folder}: a run's folder must hold run.json, which cannot be read ({why(error)}); "
-            "give the folder of one run, such as runs/<id>"
-        ) from error
-    except (ValueError, RecursionError) as error:
-        raise NotARun(f"{path}: must be JSON, got {error}; {_CURE}") from error
-    if not isinstance(info, dict):
-        raise NotARun(f"{path}: must hold a JSON object, got {quoted(info)}; {_CURE}")
-    return info
-
-
-def again(read: Callable[[], T]) -> T:
-    """Reads a table, once more if a run that is under way has merged its part files in between."""
-    try:
-        return read()
-    except FileNotFoundError:
-        return read()
-
-
-def _no_number(text: str) -> None:
-    raise ValueError(f"{text}, which is no number of JSON")
-
-
-def _integer(text: str) -> int:
-    """Returns an integer as the tables can hold it."""
-    if not -(2**63) <= (value := int(text)) < 2**63:
-        raise ValueError(f"{text[:25]}, which has more than 64 bits")
-    return value
-
-
-def _number(text: str) -> float:
-    if math.isinf(value := float(text)):
-        raise ValueError(f"{text[:25]}, which is beyond all numbers")
-    return value
-
-
 def open_run(folder: str | os.PathLike[str]) -> Run:
     """Opens the run in a folder.
 
@@ -311,56 +226,3 @@ def open_run(folder: str | os.PathLike[str]) -> Run:
         for file in run.files(name)[:1]:
             check_schema(file, name)
     return run
-
-
-def read_files(
-    files: Sequence[Path], schema: pa.Schema, columns: list[str] | None, filter: pc.Expression | None
-) -> pa.Table:
-    """Returns rows of a table with this schema from these files, all checksums verified.
-
-    Raises FileNotFoundError where a file is gone, and DamagedTable, which names the file, where one cannot be read.
-    """
-    import pyarrow.dataset as ds  # loads pandas
-
-    verified = ds.ParquetFileFormat(
-        default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
-    )
-
-    def read(some: Sequence[Path]) -> pa.Table:
-        groups = [
-            ([name for name, _ in group], system) for system, group in groupby(map(in_arrow, some), itemgetter(1))
-        ]
-        datasets = [ds.dataset(names, schema, verified, system) for names, system in groups or [([], None)]]
-        return pa.concat_tables([dataset.to_table(columns, filter) for dataset in datasets])
-
-    try:
-        return read(files)
-    except FileNotFoundError:
-        raise
-    except (OSError, pa.ArrowException):  # the error does not name the file
-        for file in files:
-            with _reading(file):
-                read([file])
-        raise
-
-
-def check_schema(file: Path, name: str) -> tuple[str, ...]:
-    """Checks that a file holds this version's columns of a table. Returns the names of the algorithm's own in it.
-
-    Raises NotARun where it does not, or is not a Parquet file, and FileNotFoundError where the file is gone.
-    """
-    wanted = TABLES[name]
-    with _reading(file):
-        found = read_schema(file)
-        own = own_names(name, found)
-    if [(c.name, c.type) for c in found if c.name not in own] == [(c.name, c.type) for c in wanted]:
-        return own
-    lacking = sorted(set(wanted.names) - set(found.names))
-    extra = sorted(set(found.names) - {*wanted.names, *own})
-    others = [c.name for c in found if c.name in wanted.names and c.type != wanted.field(c.name).type]
-    faults = {"lacks": lacking, "has also": extra, "has of another type": others}
-    text = ", ".join(f"{fault} {', '.join(names)}" for fault, names in faults.items() if names)
-    raise NotARun(
-        f"{file}: must have this version's columns of {name}, but {text or 'has them in another order'}; "
-        "read it with the version that run.json names, or run the scenario again"
-    )

@@ -11,10 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from results.info import NotARun
 from results.keys import ORIGIN, Value, column, spell_out, varying
 from results.metrics import directions
-from results.reader import DamagedTable, NotARun, Run, again, check_schema, read_files
+from results.reader import Run
 from results.schemas import dictionary, require, with_own
+from results.tables import DamagedTable, again, check_schema, read_files
 
 if TYPE_CHECKING:
     import pandas as pd

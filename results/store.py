@@ -1,12 +1,12 @@
 """Functions for places that may be on an object store, which works in another way than a disk.
 
-A store has no folders: the names of objects contain slashes. It cannot rename or lock. But a reader sees a whole object
-or none, and an object can be made on condition that its name is free.
+A store has no folders: the names of objects contain slashes. It cannot lock. But a reader sees a whole object or none,
+and an object can be made on condition that its name is free. So what goes there is written to a disk and copied.
 """
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,22 +16,20 @@ from results.location import is_local
 
 
 @contextmanager
-def reaching(path: Path) -> Iterator[None]:
+def reaching() -> Iterator[None]:
     """Turns exceptions of a store's library, such as for missing credentials, into OSError."""
     try:
         yield
     except OSError:
         raise
     except Exception as error:
-        if is_local(path):
-            raise
         raise OSError(" ".join(str(error).split())) from error
 
 
 @contextmanager
 def _reached(path: Path) -> Iterator[tuple[Any, str]]:
     """Yields the file system of a place on a store, and its name there; see `reaching`."""
-    with reaching(path):
+    with reaching():
         yield cast(Any, path).fs, _name(path)
 
 
@@ -49,41 +47,28 @@ def local_copy(path: Path) -> Iterator[Path]:
         yield copy
 
 
+def upload(source: Path, target: Path) -> None:
+    """Copies a local file or folder to a store. Readers see an old object or all of the new one."""
+    with _reached(target) as (system, name):
+        if source.is_dir():
+            system.put(f"{source}/", f"{name}/", recursive=True)
+        else:
+            system.put_file(str(source), name)
+
+
+def copy_folder(source: Path, target: Path) -> None:
+    """Copies a folder with all that is in it to a place where there is none."""
+    with local_copy(source) as copy:
+        if is_local(target):
+            shutil.copytree(copy, target)
+        else:
+            upload(copy, target)
+
+
 def why(error: OSError) -> str:
     """Returns the reason for an error: the message of the operating system or, if it has none, that of a store's
     library."""
     return error.strerror or str(error)
-
-
-def upload(file: Path, target: Path) -> None:
-    """Copies a local file to a store. Readers see the old object or all of the new one."""
-    with _reached(target) as (system, name):
-        system.put_file(str(file), name)
-
-
-def make_folder(folder: Path, *, parents: bool = False) -> None:
-    """Makes a folder unless it is there. On a store it does nothing: there are no folders, and asking for one may
-    make a bucket."""
-    if is_local(folder):
-        folder.mkdir(parents=parents, exist_ok=True)
-
-
-def copy_folder(source: Path, target: Path) -> None:
-    """Copies a folder with all that is in it."""
-    if is_local(source) and is_local(target):
-        shutil.copytree(source, target)
-        return
-    if is_local(source):
-        names = [file.relative_to(source).as_posix() for file in source.rglob("*") if file.is_file()]
-    else:
-        names = list(stamps(source))
-    for name in names:
-        with local_copy(source / name) as copy:
-            if is_local(target):
-                (target / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(copy, target / name)
-            else:
-                upload(copy, target / name)
 
 
 def create(path: Path, content: bytes) -> bool:
@@ -94,23 +79,6 @@ def create(path: Path, content: bytes) -> bool:
     except FileExistsError:
         return False
     return True
-
-
-def overwrite(path: Path, content: bytes) -> None:
-    """Makes an object, and replaces the one of its name if there is one."""
-    with _reached(path) as (system, name):
-        system.pipe_file(name, content)
-
-
-def remove(files: Iterable[Path]) -> None:
-    """Removes the files of one folder."""
-    found = list(files)
-    if found and is_local(found[0]):
-        for file in found:
-            file.unlink()
-    elif found:
-        with _reached(found[0]) as (system, _):
-            system.rm([_name(file) for file in found])
 
 
 def try_to_write(folder: Path) -> None:
@@ -126,12 +94,12 @@ def time_of(folder: Path) -> float:
     """Returns the time of a store's own clock, as its files' `st_mtime` has it. Raises OSError if nothing can be
     written to the folder."""
     trial = folder / f".raysim-{os.urandom(8).hex()}"
-    with reaching(folder):
+    with reaching():
         create(trial, b"")
         try:
             return trial.stat().st_mtime
         finally:
-            remove([trial])
+            trial.unlink()
 
 
 def stamps(folder: Path) -> dict[str, tuple[Any, Any]]:

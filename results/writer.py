@@ -15,11 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from results.columns import is_marked
-from results.disk import replacing, writing
+from results.disk import replacing
 from results.location import is_local, location
 from results.parts import compact, keep_first, last_serial, part_files, schema_of, write_part
 from results.schemas import OWN, ROWS, TABLES, Row, with_own
-from results.store import make_folder
 
 BUFFER_ROWS = 50_000  # rows at which a buffer is written to disk
 FLUSH_S, STORE_FLUSH_S = 5.0, 30.0  # an object store gets larger files: each takes a request to write, and one to read
@@ -55,7 +54,6 @@ class Writer:
         taken = [table for table in TABLES if part_files(folder, table)]
         if taken and keep is None:
             raise ValueError(f"{folder}: must hold no rows yet, got {', '.join(taken)}; write to another folder")
-        make_folder(folder, parents=True)
         self._buffers = {table: _Buffer(folder, table, run) for table in TABLES}
         self._of_class = {ROWS[table]: buffer for table, buffer in self._buffers.items()}
         for table, buffer in self._buffers.items():
@@ -74,8 +72,7 @@ class Writer:
         A value of a wrong type is found only by `flush`.
         """
         buffer = self._of_class[type(row)]
-        buffer.add(row, own or {})
-        self._added(buffer, 1)
+        self._added(buffer, buffer.add_columns(buffer.columns_of(row), [own or {}]))
 
     def add_columns(
         self, table: str, columns: Mapping[str, list[Any]], own: Sequence[Mapping[str, float | None]] = ()
@@ -138,8 +135,6 @@ def write_json(folder: str | os.PathLike[str], info: dict[str, Any]) -> None:
     """Writes `folder/run.json`. A reader sees the whole old text or the whole new one, never a mixture."""
     path = location(folder) / "run.json"
     text = json.dumps(info, indent=2, allow_nan=False) + "\n"
-    with writing(path):
-        make_folder(path.parent, parents=True)
     with replacing(path) as hidden:
         hidden.write_text(text, encoding="utf-8")
 
@@ -200,24 +195,19 @@ class _Buffer:
         if array.null_count < len(array):
             self._filled.add(name)
 
-    def add(self, row: Row, own: Mapping[str, float | None]) -> None:
-        self._add_own([own])
-        for held, value in zip(self._columns.values(), self._values(row), strict=True):
-            held.append(value)
+    def columns_of(self, row: Row) -> dict[str, list[Any]]:
+        return {name: [value] for name, value in zip(self._names, self._values(row), strict=True)}
 
     def add_columns(self, columns: Mapping[str, list[Any]], own: Sequence[Mapping[str, float | None]]) -> int:
         """Returns how many rows it adds."""
         rows = len(next(iter(columns.values())))
-        self._add_own(own or [{}] * rows)
+        for name in dict.fromkeys(name for row in own for name in row):
+            if name not in self._own:
+                self._begin(name)
+        self._own_rows += own or [{}] * rows
         for name, held in self._columns.items():
             held += columns[name] if name in columns else [None] * rows
         return rows
-
-    def _add_own(self, rows: Sequence[Mapping[str, float | None]]) -> None:
-        for name in {name: None for row in rows for name in row}:
-            if name not in self._own:
-                self._begin(name)
-        self._own_rows += rows
 
     def last(self, rows: int) -> list[dict[str, Any]]:
         """Returns the last rows that were added, which must not be written yet."""

@@ -81,7 +81,7 @@ def _is_there(path: str) -> bool:
     """Tells whether a file or a folder can be reached from here; it may have a URI."""
     try:
         found = location(path).expanduser()
-        with reaching(found):
+        with reaching():
             return found.exists()
     except (OSError, UnknownLocation):  # no credentials on this node, or no library
         return False

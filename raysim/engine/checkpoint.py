@@ -28,8 +28,9 @@ from raysim.parts.errors import DamagedCheckpoint
 from raysim.terms import Wire
 from results.disk import replacing
 from results.location import is_local
-from results.parts import DamagedPart, require_whole, rows_in
+from results.parts import require_whole, rows_in
 from results.store import local_copy
+from results.tables import DamagedTable
 from results.texts import quoted
 
 HappenedT = TypeVar("HappenedT", bound=Happened)
@@ -148,9 +149,8 @@ class Checkpoint:
 def _telling_of_parts() -> Iterator[None]:
     try:
         yield
-    except DamagedPart as error:
-        cure = "copy it again from where it is whole, or run the scenario anew"
-        raise DamagedCheckpoint(f"{error}; {cure}") from None
+    except DamagedTable as error:
+        raise DamagedCheckpoint(str(error)) from None
 
 
 def skip(happenings: Iterator[HappenedT], checkpoint: Checkpoint) -> Iterator[HappenedT]:

@@ -14,8 +14,6 @@ from raysim.engine.recorder import Recorder
 from raysim.engine.rows import Happened
 from raysim.engine.simulation import Simulation
 from raysim.scenario import Scenario
-from results.disk import writing
-from results.store import make_folder
 
 RECORDS = "records-[0-9][0-9][0-9][0-9][0-9][0-9].safetensors"
 SHARE = 0.02  # largest part of a run's time that checkpoints may take, unless they are asked for
@@ -108,8 +106,6 @@ class Saver:
             while kept.value.job is not None:
                 self._pool.wait()
         self._recorder.writer.flush()
-        with writing(self._folder):
-            make_folder(self._folder)
         added = self._files.add(self._pool, committed)
         self._recorder.writer.before_writing()
         Checkpoint(

@@ -12,7 +12,7 @@ from results import Run, this_process
 from results.disk import writing
 from results.location import is_local
 from results.reader import SILENT
-from results.store import create, overwrite, time_of
+from results.store import create, time_of
 from results.writing_process import state
 
 HELD = ".held.json"  # on an object store: names the process that writes a run there
@@ -70,7 +70,7 @@ def _hold(folder: Path, me: bytes) -> None:
         return _hold(folder, me)
     if found == "alive" or (found == "unknown" and time_of(folder) - written <= SILENT.total_seconds()):
         raise _at_work(folder)
-    overwrite(held, me)
+    held.write_bytes(me)
 
 
 def _at_work(folder: Path) -> CannotGoOn:

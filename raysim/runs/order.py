@@ -13,7 +13,7 @@ from raysim.runs.record import RunRecord
 from raysim.scenario import Scenario
 from results import CannotWrite, NotARun, this_process
 from results.ending import Status
-from results.reader import read_info
+from results.info import read_info
 from results.texts import as_word
 from results.writing_process import state
 

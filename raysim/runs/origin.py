@@ -31,7 +31,8 @@ from raysim.parts.own_code import (
 )
 from raysim.scenario import Scenario
 from raysim.scenario.dependencies import depends_on, hash_of
-from results.store import local_copy, make_folder
+from results.disk import replacing
+from results.store import local_copy
 
 _log = logging.getLogger("raysim")
 CODE, DIFF = "code", "working_tree.diff"  # names in the run's folder
@@ -65,9 +66,8 @@ class Origin(NamedTuple):
 def record_origin(origin: Origin, folder: Path) -> dict[str, Any]:
     """Copies the user's own modules into the run's folder, and returns what run.json says of the run's origin."""
     for path, source in origin.files.items():
-        copy = folder / CODE / path
-        make_folder(copy.parent, parents=True)
-        copy.write_bytes(source.content)
+        with replacing(folder / CODE / path) as copy:
+            copy.write_bytes(source.content)
     own = {(source.root / path).resolve(): source.content for path, source in origin.files.items() if source.root}
     return origin.info | {"git": _working_tree(folder, own)}
 

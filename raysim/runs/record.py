@@ -16,7 +16,7 @@ from raysim.scenario.dependencies import code_changes
 from raysim.scenario.power import watts_of
 from results import write_json
 from results.ending import Status
-from results.reader import read_info
+from results.info import read_info
 
 Block = dict[str, Any]
 VERSIONS = ("raysim", "numpy", "ray", "torch")

@@ -29,7 +29,6 @@ from results.report.standings import standings
 from results.report.topology import topology
 from results.report.verdict import verdict
 from results.run_set import RunSet
-from results.store import make_folder
 from results.texts import count
 
 SCRIPT = files("results.report").joinpath("page.js").read_text(encoding="utf-8")
@@ -55,8 +54,6 @@ class Report:
         """
         _write(page, self.html)
         if figures is not None:
-            with writing(figures):
-                make_folder(figures)
             for picture in self.pictures:
                 _write(figures / f"{picture.name}.svg", picture.svg)
 

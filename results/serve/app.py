@@ -12,8 +12,9 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from results.groups import grouped
+from results.info import NotARun
 from results.load import Folder, readable
-from results.reader import NoRuns, NotARun
+from results.reader import NoRuns
 from results.report import report
 from results.report.budgets import budgets
 from results.report.curves import curves

@@ -146,7 +146,7 @@ def test_a_kill_in_a_compaction_neither_loses_nor_doubles_rows(
     if removed is None:
         monkeypatch.setattr(pq.ParquetWriter, "write_table", killed_write)
     else:
-        monkeypatch.setattr("results.parts.remove", killed_remove)
+        monkeypatch.setattr("results.parts._remove", killed_remove)
     with pytest.raises(Killed):
         writer.close()
     monkeypatch.undo()
