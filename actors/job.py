@@ -97,8 +97,12 @@ class Request(ABC, Generic[Result, Left]):
         """Returns the values that the job will leave, still empty, as `call` will return them."""
 
     @abstractmethod
+    @abstractmethod
     def call(self, worker: Any, gang: Gang) -> Answer[Result, Left]:
-        """Carries out the request. It runs on the worker. gang: who does so together; one alone unless `together`."""
+        """Carries out the request. It runs on the worker, whose class a subclass names in place of Any.
+
+        gang: who does so together; one alone unless `together`.
+        """
 
 
 class Query(Request[Result, tuple[()]]):
@@ -110,6 +114,7 @@ class Query(Request[Result, tuple[()]]):
     def call(self, worker: Any, gang: Gang) -> Answer[Result, tuple[()]]:
         return Answer(self.ask(worker), ())
 
+    @abstractmethod
     @abstractmethod
     def ask(self, worker: Any) -> Result:
         """Returns the result. It runs on the worker."""
