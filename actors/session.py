@@ -57,10 +57,9 @@ class Session:
 
     def _found(self, terms: Terms) -> Workforce | None:
         with self._lock:
-            for workforce in [one for one in self._waiting if one.terms.also_carry_out(terms)]:
+            for workforce in [one for one in self._waiting if one.terms == terms]:
                 self._take(workforce)
                 if workforce.answers:
-                    workforce.terms = workforce.terms.and_code_of(terms)
                     return workforce
                 workforce.end()
         return None

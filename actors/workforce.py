@@ -35,20 +35,6 @@ class Terms(NamedTuple):
     patience_s: float | None = PATIENCE_S  # how long an actor may not answer before it is given up; None: for ever
     environment: Mapping[str, str] = {}  # variables of the actors' processes
     alike: Any = None  # what else must be equal
-    code: Mapping[str, str] | None = {}  # states of the code that its processes import, by place; None: not known
-
-    def also_carry_out(self, other: Terms) -> bool:
-        """Whether a workforce that was hired on these terms can carry out a run on the other ones.
-
-        What processes have imported stays imported, so code of both must be in the same state.
-        """
-        if self.code is None or other.code is None or self._replace(code=None) != other._replace(code=None):
-            return False
-        return all(self.code[place] == other.code[place] for place in self.code.keys() & other.code.keys())
-
-    def and_code_of(self, other: Terms) -> Terms:
-        """Returns these terms once the code of the other ones, which must be known, is imported as well."""
-        return self._replace(code={**(self.code or {}), **(other.code or {})})
 
 
 class Workforce:

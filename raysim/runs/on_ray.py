@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from raysim.engine.families import family_of
 from raysim.runs.machines import environment
 from raysim.scenario import Scenario
-from raysim.scenario.dependencies import own_code
 from raysim.workers.device import stand_in
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def terms_of(scenario: Scenario) -> Terms:
     asked = scenario.resources
     groups = [(group.name, *group[2:]) for group in family_of(scenario).groups]  # without factories, which may differ
     variables = environment(asked.cpu_capability) | stand_in()
-    return Terms(demand_of(scenario), asked.patience_s, variables, (groups, asked.threads), own_code(scenario))
+    return Terms(demand_of(scenario), asked.patience_s, variables, (groups, asked.threads))
 
 
 def demand_of(scenario: Scenario) -> Demand:

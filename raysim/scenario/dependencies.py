@@ -5,10 +5,9 @@ They are kept in run.json, so that a sweep knows which runs are out of date, and
 
 import hashlib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from raysim.parts.own_code import Sources, parts_in, root_of, sources_in
+from raysim.parts.own_code import Sources, parts_in, sources_in
 from raysim.scenario.fingerprints import fingerprint
 from raysim.scenario.resources import computes_on
 from raysim.scenario.schema import Scenario
@@ -31,21 +30,6 @@ def depends_on(scenario: Scenario) -> Dependencies:
         "modules": {module: hash_of(sources) for module, sources in sources_in(scenario).items()},
         "files": {path: fingerprint(path) for path in files},
     }
-
-
-def own_code(scenario: Scenario) -> dict[str, str] | None:
-    """Returns the state of each file that its own modules are made of, by path, and each module's folder, by name.
-
-    Returns None if the files of a module are not known.
-    """
-    found = {}
-    for module, sources in sources_in(scenario).items():
-        if not sources:
-            return None
-        found[module] = str(root_of(module))
-        for path, source in sources.items():
-            found[str((source.root or Path()) / path)] = hashlib.sha256(source.content).hexdigest()
-    return found
 
 
 def hash_of(sources: Sources) -> str | None:

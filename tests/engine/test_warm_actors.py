@@ -5,13 +5,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Raw, digits
+from conftest import Raw, digits, forget
 from run_actors import actors_of
 
 import raysim
 from raysim.engine.progress import Progress
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("ray_session")]
+
+
+MINE = """
+from raysim.algorithms import FedBuff
+
+class Mine(FedBuff):
+    name: str = "mine"
+
+    def weigh(self, arrivals, population):
+        return [{factor} * weight for weight in super().weigh(arrivals, population)]
+"""
 
 
 def run(raw: Raw, out: Path, **options: Any) -> raysim.Result:
@@ -48,22 +59,14 @@ def test_a_run_after_one_that_failed_has_new_actors(tmp_path: Path) -> None:
     assert not pids(first) & pids(again)
 
 
-def test_other_terms_are_other_resources_threads_instruction_sets_and_code(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Not what each run gives its actors anyway."""
+def test_other_terms_are_other_resources_threads_and_instruction_sets() -> None:
+    """Not what each run gives its actors anyway, such as code of users' own."""
     from raysim.runs.on_ray import terms_of
 
     def terms(**more: Any) -> Any:
         return terms_of(raysim.parse_scenario(digits(**more)))
 
-    own = tmp_path / "changing_on_disk.py"
-    own.write_text("from raysim.algorithms import FedBuff\n\n\nclass Mine(FedBuff):\n    name: str = 'mine'\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    mine = {"algorithm": "changing_on_disk:Mine"}
-    before = terms(**mine)
-    assert terms() == terms(seed=1, data__clients=9, algorithm="scaffold", resources__chunk=1)
-    assert terms(**mine) == before and terms().also_carry_out(before) and before.also_carry_out(terms())
+    assert terms() == terms(seed=1, data__clients=9, algorithm="toys:Counting", resources__chunk=1)
     for other in (
         {"client_actors": 1},
         {"client_actors": "2-3"},
@@ -73,9 +76,22 @@ def test_other_terms_are_other_resources_threads_instruction_sets_and_code(
         {"gpus_per_client": 0.5},
         {"patience_s": 60},
     ):
-        assert not terms().also_carry_out(terms(resources=other)), other
-    own.write_text(own.read_text() + "\n\nCHANGED = True\n")
-    assert not before.also_carry_out(terms(**mine))
+        assert terms() != terms(resources=other), other
+
+
+def test_actors_that_stay_have_the_code_that_a_module_was_imported_with_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "changing_on_disk.py"
+    monkeypatch.syspath_prepend(str(tmp_path))
+    raw, found = digits(algorithm="changing_on_disk:Mine"), list[raysim.Result]()
+    for factor in (0.5, 1.0):
+        own.write_text(MINE.format(factor=factor))
+        forget("changing_on_disk")
+        found.append(run(raw, tmp_path / "runs"))
+        assert found[-1].digest == run(raw, tmp_path / "inline", inline=True).digest
+    assert pids(found[0]) == pids(found[1])
+    assert found[0].digest != found[1].digest
 
 
 @pytest.mark.slow
