@@ -218,7 +218,7 @@ def test_the_same_seed_gives_the_same_bits_and_the_global_generator_is_untouched
         (Torchvision(model="mobilenet_v3_small"), (2, 8, 8), r"1 or 3 channels, got 2"),
         (CNN(), (784,), r"inputs must be images .* got shape \(784,\); try mlp"),
         (CNN(), (1, 12, 12), r"images must be large enough .* got \(1, 12, 12\); use padding: same"),
-        (FedFADMMCNN(), (1, 3, 8), r"at least 4 x 4 pixels, got \(1, 3, 8\)"),
+        (FedFADMMCNN(), (1, 3, 8), r"at least 4 x 4 pixels, got shape \(1, 3, 8\)"),
         (DEQResNet(), (1, 8, 3), r"images must have at least 4 x 4 pixels, got shape \(1, 8, 3\)"),
         (ResNet(), (784,), r"inputs must be images .* got shape \(784,\)"),
         (Transformer(), MNIST, r"inputs must be text \(tokens,\), got shape \(1, 28, 28\); try cnn"),

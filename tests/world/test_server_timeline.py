@@ -253,7 +253,7 @@ def test_work_sets_the_time() -> None:
         np.ones(1, int),
         Horizon(3),
         0,
-        lambda _: Cost(10.0, 6, 8, 3),
+        lambda *_: Cost(10.0, 6, 8, 3),
     )
     assert [s.time for s in timeline if isinstance(s, Stepped)] == pytest.approx([9.5, 19.0, 28.5])
 
