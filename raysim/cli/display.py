@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-import pyarrow.compute as pc
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
@@ -50,8 +49,6 @@ def watch(
     if dry:
         console.print(timeline(result.run.first("updates", 20)))
     console.print(f"results in [bold]{escape(str(result.folder))}", soft_wrap=True, highlight=False)
-    if place.on_ray and (hint := faster_here(result)):
-        console.print(hint, soft_wrap=True, highlight=False)
     return result
 
 
@@ -66,20 +63,6 @@ class _Labelled(Lines):
 
     def begin(self, run: RunBegin) -> None:
         super().begin(run._replace(label=self._own))
-
-
-def faster_here(result: Result) -> str | None:
-    """Says so if a run on a Ray of this process's own would have been over sooner in this process, without Ray."""
-    from actors.placement import started_here
-
-    if not started_here() or result.info.get("resumed"):
-        return None
-    took, jobs = result.info["seconds"]["total"], pc.sum(result.table("tasks")["seconds"]).as_py() or 0.0
-    if jobs > took / 2:
-        return None
-    return (
-        f"its jobs took {jobs:.1f} of these {took:.1f} s, so with --inline it would be over sooner, on the same numbers"
-    )
 
 
 def sum_up(labels: Sequence[str], ends: Sequence[Result | Exception]) -> None:

@@ -111,13 +111,6 @@ def test_it_is_another_one_where_it_should_be(simulate: Simulate, one: Any, othe
     assert vectors[0] == pytest.approx(vectors[1], abs=1e-6)
 
 
-def test_mifa_with_all_clients_is_fedavg_of_equal_weights(simulate: Simulate) -> None:
-    raw = {**DIGITS, **WHOLE, "world": {"dispatch": {"per_round": 8}}}
-    mifa = simulate({**raw, "algorithm": "mifa"}).vectors()["w"]
-    fedavg = simulate({**raw, "algorithm": {"name": "fedavg", "weights": "uniform"}}).vectors()["w"]
-    assert mifa == pytest.approx(fedavg, abs=1e-5)
-
-
 def test_the_head_of_fedbabu_stays_as_it_was_drawn(simulate: Simulate) -> None:
     before = simulate({**DIGITS, "algorithm": "fedbabu", "local": {"lr": 1e-12}}).state_dict()
     after = simulate({**DIGITS, "algorithm": "fedbabu"}).state_dict()

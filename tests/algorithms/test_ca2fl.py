@@ -18,26 +18,6 @@ def test_two_buffers_by_hand(simulate: Simulate, rounds: int, expected: float) -
     assert simulate(raw).vectors()["w"].tolist() == pytest.approx([expected], abs=1e-6)
 
 
-def test_both_updates_of_a_client_that_comes_twice_are_relative_to_its_cache_before_the_step(
-    simulate: Simulate,
-) -> None:
-    """Client 0, whose cache is 1, is used twice by the third step, with deltas 0.5 of x = 1 and -0.5 of x = 3.
-
-    v = 1, then 0.5 + ((1 - 1) + (3 - 0)) / 2 = 2, then 1.25 + ((0.5 - 1) + (-0.5 - 1)) / 2 = 0.25. Its cache is -0.5
-    then, so that the fourth step, of clients whose deltas are as before, is the mean of caches, 0.875.
-    """
-    world = {
-        "dispatch": {"picks": [[0, 1], [0, 1, 2], [], [0], [1, 2]]},
-        "delay": {"name": "scripted", "delays": [[0.0, 1.0, 0.0], [0.0] * 3, [0.0] * 2, []]},
-    }
-    functions: Raw = {"data__curvatures": [0.5, 0.0, 0.0, 0.0], "data__slopes": [0.0, -1.0, -3.0, 0.0]}
-    raw = quadratic([2.0, 0.0, 0.0, 0.0], {"name": "ca2fl", "buffer": 2}, world, 5, **functions)
-    result = simulate(raw)
-    used = result.pandas("updates").query("status == 'used' and step == 3")
-    assert list(zip(used.client, used.version, strict=True)) == [(0, 1), (0, 2)]
-    assert result.vectors()["w"].tolist() == pytest.approx([1.0 + 2.0 + 0.25 + 0.875], abs=1e-6)
-
-
 def follow(result: Result, centers: list[float], functions: Raw, server_lr: float = 1.0, lr: float = 1.0) -> float:
     """The formulas, one number at a time, for who the tables say came from which version in which step."""
     curvatures, slopes = functions["data__curvatures"], functions["data__slopes"]
@@ -68,16 +48,6 @@ def test_many_steps_in_which_clients_come_twice(simulate: Simulate, chunk: int) 
     assert any(group.groupby("client").version.nunique().max() > 1 for group in twice)
     expected = follow(result, centers, functions, server_lr=0.5)
     assert result.vectors()["w"].tolist() == pytest.approx([expected], abs=1e-5)
-
-
-def test_its_first_step_is_that_of_fedbuff_without_staleness(simulate: Simulate) -> None:
-    """While no client's cache holds anything."""
-    world = {"dispatch": {"per_round": 6}}
-    first, buffered = (
-        simulate(digits(algorithm=block, world=world, run={"rounds": 1})).vectors()["w"]
-        for block in ({"name": "ca2fl", "buffer": 6}, {"name": "fedbuff", "buffer": 6, "staleness": "none"})
-    )
-    np.testing.assert_allclose(first, buffered, atol=1e-6)
 
 
 def test_messages_are_no_longer_than_those_of_fedbuff(simulate: Simulate) -> None:

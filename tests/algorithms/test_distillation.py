@@ -77,25 +77,6 @@ def test_fedf_admm_makes_its_target_with_the_new_multiplier() -> None:
     assert peers.multipliers == pytest.approx([-7.2, 0.0, 7.2])
 
 
-def test_fedf_admm_without_leak_is_plain_admm() -> None:
-    peers = Functions(FedFADMM(rho=0.1, nu=0.0, outputs="logits"), [0.0, 3.0, 6.0], TRIANGLE)
-    peers.mix()
-    assert peers.mix() == pytest.approx([1.98, 3.0, 4.02])
-    assert peers.multipliers == pytest.approx([-7.65, 0.0, 7.65])
-
-
-@pytest.mark.parametrize(("rho", "first", "second"), [(0.5, -1.0, 0.0), (0.8, -2.2, 3.24)])
-def test_two_peers_agree_only_if_rho_is_small(rho: float, first: float, second: float) -> None:
-    """From 1 and -1. They agree up to rho = 2 / 3."""
-    peers = Functions(FedFADMM(rho=rho, nu=0.0, outputs="logits"), [1.0, -1.0], [[1], [0]])
-    assert peers.mix() == pytest.approx([first, -first])
-    assert peers.mix() == pytest.approx([second, -second], abs=1e-6)
-    for _ in range(40):
-        peers.mix()
-    last = abs(peers.mix()[0])
-    assert last < 1e-3 if rho == 0.5 else last > 1e3
-
-
 @pytest.mark.parametrize("algorithm", [CMFD(rho=0.1, outputs="logits"), FedFADMM(rho=0.1, nu=0.2, outputs="logits")])
 def test_distillation_keeps_the_mean_weighted_by_degree(algorithm: Any) -> None:
     """On any graph; and multipliers, so weighted, sum to zero."""
@@ -110,12 +91,6 @@ def test_distillation_keeps_the_mean_weighted_by_degree(algorithm: Any) -> None:
         if isinstance(algorithm, FedFADMM):
             assert degrees @ peers.multipliers == pytest.approx(0, abs=1e-3)
             assert np.abs(peers.multipliers).max() > 1
-
-
-def test_who_has_heard_of_nobody_stays_as_it_is() -> None:
-    peers = Functions(FedFADMM(rho=0.1, outputs="logits"), [0.0, 3.0, 6.0], [[1], [0], []])
-    assert peers.mix()[2] == 6.0
-    assert peers.multipliers[2] == 0.0
 
 
 # --- distillation, the whole of it, beside the same in numpy ----------------------------------------------------------

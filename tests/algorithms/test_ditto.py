@@ -1,10 +1,8 @@
 """Ditto, by hand and where it is training alone."""
 
-import numpy as np
 import pytest
 import torch
-from conftest import Simulate, quadratic
-from personal import headed, own_models, saved
+from conftest import quadratic
 from plain_run import PlainRun
 
 
@@ -18,13 +16,3 @@ def test_ditto_pulls_towards_the_received_model(start: str, own: float) -> None:
     sent, after = plain.algorithm.update(plain.task(0, plain.message), plain.message, state)
     assert float(sent["delta"]) == pytest.approx(-0.5)
     assert float(after["w"]) == pytest.approx(own)
-
-
-def test_ditto_without_pull_is_training_alone(simulate: Simulate) -> None:
-    """On the same batches, bit for bit; and its global model is that of FedAvg."""
-    ditto = saved(simulate, {"name": "ditto", "lam": 0.0})
-    alone = saved(simulate, "local_only")
-    assert np.array_equal(own_models(ditto), own_models(alone))
-    assert not np.array_equal(own_models(saved(simulate, "ditto")), own_models(alone))
-    fedavg = simulate(headed({"name": "fedavg", "weights": "uniform"}))
-    assert ditto.info["digest"]["model"] == fedavg.info["digest"]["model"]

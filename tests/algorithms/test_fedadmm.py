@@ -57,12 +57,6 @@ def test_exact_solves(tmp_path: Path, rounds: int, u: list[float], dual: list[fl
     assert server["w"] == pytest.approx([2.0], abs=1e-6)
 
 
-def test_two_gradient_steps_for_a_solve(simulate: Simulate) -> None:
-    """u = (0.18, 0.54)."""
-    got = vector(simulate(admm([1.0, 3.0], "fedadmm", 1, {"lr": 0.1, "steps": 2})))
-    assert got == pytest.approx([0.72], abs=1e-6)
-
-
 @pytest.mark.parametrize("algorithm", ["fedadmm_in", "fedadmm_insa"])
 @pytest.mark.parametrize(("memory", "expected"), [(0.25, 1.6), (0.0, 2.0), (None, 2 / 1.01)])
 def test_the_server_remembers_its_last_model(
@@ -98,13 +92,6 @@ def test_clients_that_are_not_selected_count_or_not(
     alone = {"dispatch": {"picks": [[1]]}}
     raw = admm([1.0, 3.0], block, 1, {"lr": 0.5}, world=alone, data__samples=[1, 3])
     assert vector(simulate(raw)) == pytest.approx([expected], abs=1e-6)
-
-
-def test_a_late_update_counts_when_it_arrives(simulate: Simulate) -> None:
-    """Client 0, a round late, solved at z = 0: z = (0 + 3) / 2, then (1 + 3) / 2."""
-    late = {"dispatch": {"picks": [[0, 1], []]}, "delay": {"name": "scripted", "delays": [[1.0], [0.0]]}}
-    got = [vector(simulate(admm([1.0, 3.0], "fedadmm", rounds, {"lr": 0.5}, world=late))) for rounds in (1, 2)]
-    assert got == [pytest.approx([1.5], abs=1e-6), pytest.approx([2.0], abs=1e-6)]
 
 
 # --- the inexactness criterion ----------------------------------------------------------------------------------------
@@ -216,42 +203,6 @@ def test_only_a_server_that_counts_all_clients_can_use_their_current_penalties()
 # --- identities -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ({"name": "fedadmm_in", "convexity": NEVER, "memory": 0.0}, {"name": "fedadmm"}),
-        ({"name": "fedadmm_insa", "tau": 1.0}, {"name": "fedadmm_in"}),
-        (
-            {"name": "fedadmm_insa", "mu": 1e30, "aggregate": "selected"},
-            {"name": "fedadmm_in", "aggregate": "selected"},
-        ),
-    ],
-)
-def test_without_what_it_adds_an_algorithm_is_the_simpler_one(simulate: Simulate, one: Raw, other: Raw) -> None:
-    """On real data with late updates, bit for bit."""
-    local = {"lr": 0.1, "batch_size": 16, "epochs": 3}
-    models = [simulate(digits(algorithm={**block, "beta": 0.3}, local=local)) for block in (one, other)]
-    assert models[0].info["digest"]["model"] == models[1].info["digest"]["model"]
-    assert models[0].pandas("updates").local_steps.equals(models[1].pandas("updates").local_steps)
-
-
-def test_selecting_everybody_is_selecting_those_that_report(simulate: Simulate) -> None:
-    raw = {
-        way: admm([1.0, 3.0, -2.0], {"name": "fedadmm_insa", "aggregate": way}, 6, {"lr": 0.2}, data__samples=[1, 2, 3])
-        for way in ("all", "selected")
-    }
-    assert vector(simulate(raw["all"])) == pytest.approx(vector(simulate(raw["selected"])), abs=1e-6)
-
-
-def test_a_vanishing_tolerance_is_an_exact_solve(simulate: Simulate) -> None:
-    """Where h = 1 and beta = 1, one step of 0.5 is exact, and so are many of 0.1, wherever they start."""
-    exact = vector(simulate(admm([[1.0, 0.0], [3.0, -1.0]], "fedadmm", 3, {"lr": 0.5})))
-    for start in ("received", "own"):
-        block = {"name": "fedadmm_in", "convexity": NEVER, "memory": 0.0, "start": start}
-        result = simulate(admm([[1.0, 0.0], [3.0, -1.0]], block, 3, {"lr": 0.1, "steps": 100}))
-        assert vector(result) == pytest.approx(exact, abs=1e-6)
-
-
 # --- sums, bytes, rates -----------------------------------------------------------------------------------------------
 
 
@@ -284,40 +235,6 @@ def test_a_vector_travels_up_and_one_down(simulate: Simulate, algorithm: str, up
     assert set(updates.down_bytes) == {12}
     assert updates.penalty.notna().all()
     assert updates.residual.isna().all() == (algorithm == "fedadmm")
-
-
-@pytest.mark.parametrize("algorithm", ALL_THREE)
-def test_a_client_keeps_two_vectors(tmp_path: Path, algorithm: str) -> None:
-    _, clients, _ = finished(admm([[1.0, 2.0, 3.0]], algorithm, 1, {"lr": 0.1}), tmp_path)
-    assert sum(value.ndim == 1 for value in clients[0].values()) == 2
-
-
-def test_the_error_falls_by_a_constant_factor_each_round(simulate: Simulate) -> None:
-    """With exact solves, all clients and curvature h it is beta / (h + beta), here 3 / 4."""
-    centers = [[1.0, 0.0, -2.0], [3.0, 5.0, 1.0], [-4.0, 1.0, 2.5], [2.0, 2.0, 0.0]]
-    best = np.mean(centers, axis=0)
-    block = {"name": "fedadmm", "beta": 3.0}
-    rounds = range(1, 14, 3)
-    finals = [vector(simulate(admm(centers, block, k, {"lr": 0.25}, start=7.0))) for k in rounds]
-    errors = np.linalg.norm(np.array(finals) - best, axis=1)
-    assert np.diff(np.log(errors)) == pytest.approx(3 * math.log(0.75), abs=1e-3)
-
-
-@pytest.mark.parametrize("algorithm", ALL_THREE)
-@pytest.mark.parametrize("sigma", [0.0, 1.0])
-def test_partial_and_late_participation_finds_the_optimum(simulate: Simulate, algorithm: str, sigma: float) -> None:
-    """Two of five clients a round, whose optima differ: z* = sum alpha h a / sum alpha h."""
-    centers, curvatures, samples = (
-        [[1.0, 0.0], [3.0, 5.0], [-4.0, 1.0], [2.0, 2.0], [0.0, -3.0]],
-        [0.5, 1, 2, 1, 1.5],
-        [1, 2, 3, 1, 1],
-    )
-    world = {"dispatch": {"per_round": 2}, "delay": {"name": "half_normal", "sigma": sigma}}
-    more: Any = {"data__curvatures": curvatures, "data__samples": samples}
-    weights = np.array(curvatures) * samples
-    best = weights @ np.array(centers) / weights.sum()
-    raw = admm(centers, algorithm, 100, {"lr": 0.2, "steps": 8}, world=world, **more)
-    assert vector(simulate(raw)) == pytest.approx(best, abs=1e-3)
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------

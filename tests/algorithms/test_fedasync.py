@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from by_hand import DELAYS, PICKS, scripted, x
+from by_hand import scripted, x
 from conftest import Simulate, digits, quadratic
 
 
@@ -38,15 +38,6 @@ def test_fedasync_pulls_towards_the_received_model(simulate: Simulate) -> None:
     algorithm = {"name": "fedasync", "alpha": 1.0, "rho": 1.0}
     raw = quadratic([0.0], algorithm, {"dispatch": {"picks": [[0]]}}, 1, start=1.0)
     assert x(simulate, {**raw, "local": {"lr": 0.5, "steps": 2, "batch_size": None}}) == pytest.approx(0.5, abs=1e-6)
-
-
-def test_the_scripted_rounds_under_fedasync(simulate: Simulate) -> None:
-    """Client models y = 10, alpha = 0.5: 5; 7.5, 8.75; 9.375, 9.6875."""
-    algorithm = {"name": "fedasync", "alpha": 0.5, "staleness": "const"}
-    got = [
-        x(simulate, quadratic([10.0] * 4, algorithm, scripted(PICKS[:rounds], DELAYS), rounds)) for rounds in (1, 2, 3)
-    ]
-    assert got == pytest.approx([5.0, 8.75, 9.6875], abs=1e-6)
 
 
 def test_fedasync_mixes_buffers_as_it_mixes_weights(simulate: Simulate) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from by_hand import DELAYS, PICKS, scripted, x
-from conftest import Raw, Simulate, digits, quadratic
+from conftest import Raw, Simulate, quadratic
 
 
 @pytest.mark.parametrize(("staleness", "expected"), [({"name": "poly"}, 2.0), ("none", 3.0)])
@@ -33,12 +33,3 @@ def test_the_scripted_rounds_of_feddle(simulate: Simulate, algorithm: Raw, expec
         for rounds in (1, 2, 3)
     ]
     assert got == pytest.approx(expected, abs=1e-6)
-
-
-def test_fedbuff_of_a_whole_cohort_without_delay_is_uniform_fedavg(simulate: Simulate) -> None:
-    """On real data, with batches and several rounds: the same vector, bit for bit."""
-
-    world = {"dispatch": {"per_round": 6}, "delay": "none"}
-    buffered = simulate(digits(algorithm={"name": "fedbuff", "buffer": 6}, world=world))
-    averaged = simulate(digits(algorithm={"name": "fedavg", "weights": "uniform"}, world=world))
-    assert buffered.info["digest"]["model"] == averaged.info["digest"]["model"]

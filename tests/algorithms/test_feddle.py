@@ -11,7 +11,6 @@ from torch.func import functional_call
 from torch.nn.functional import cross_entropy, linear
 
 from raysim.algorithms import Arrival, Feddle, Record
-from raysim.algorithms.atlas import places
 from raysim.local.samples import Samples
 from raysim.local.server_task import ServerTask
 from raysim.models import MLP
@@ -134,42 +133,12 @@ def test_the_oldest_newcomers_go_where_more_arrive_than_there_are_places() -> No
     assert {full[f"anchor_{place}"][0].item() for place in range(3)} == {6.0, 7.0, 8.0}
 
 
-def test_places_in_a_large_atlas_are_found_at_once() -> None:
-    """The lowest scores first, and the first of equal ones; looking at all places for each newcomer took an hour."""
-    assert places([2.0, 0.0, 1.0, 0.0], 6) == [1, 3, 2, 0, 1, 3]
-    assert places([0.0] * 20_000, 10_000) == list(range(10_000))
-
-
-def test_anchors_without_scores_go_by_age() -> None:
-    """Whatever their coefficients: first the one of the first step, then the earlier one of the second step."""
-    feddle, after = three_anchors(score="age", **SEARCH)
-    two = step(feddle, after, parabola(version=3), [[1.0, 1.0], [2.0, 1.0]], arriving(4, 5))
-    assert column(two, "client") == [4, 5, 2]
-    three = step(feddle, two, parabola(version=4), [[3.0, 1.0]], arriving(6))
-    assert column(three, "client") == [4, 5, 6]
-
-
-def test_the_median_of_two_norms_is_their_mean() -> None:
-    feddle = Feddle(atlas=2, **STILL)
-    after = step(feddle, before(feddle, parabola()), parabola(), [[3.0, 0.0], [0.0, 4.0]], arriving(0, 1))
-    assert column(after, "fallback") == pytest.approx([1.5 / 3.5, 2 / 3.5])
-
-
 def test_an_anchor_of_norm_zero_is_left_out() -> None:
     feddle = Feddle(atlas=2, **SEARCH)
     after = step(feddle, before(feddle, parabola()), parabola(), [[0.0, 0.0], [0.0, 4.0]], arriving(0, 1))
     assert column(after, "coefficient")[0] == column(after, "fallback")[0] == 0.0
     assert after["w"][0] == 0.0
     assert 2.0 < after["w"][1] < 4.0
-
-
-def test_norms_of_zero_do_not_count_in_the_median() -> None:
-    """Which is 4, of the one anchor that is left, though most are zero: FedBuff's step is a third of it."""
-    feddle = Feddle(atlas=3, **STILL)
-    deltas = [[0.0, 0.0], [0.0, 0.0], [0.0, 4.0]]
-    after = step(feddle, before(feddle, parabola()), parabola(), deltas, arriving(0, 1, 2))
-    assert column(after, "fallback") == pytest.approx([0.0, 0.0, 1 / 3])
-    assert after["w"].tolist() == pytest.approx([0.0, 4 / 3])
 
 
 @pytest.mark.parametrize(("optimum", "similarity"), [((4.0, 4.0), 1.0), ((-4.0, -4.0), -1.0), ((4.0, -4.0), 0.0)])

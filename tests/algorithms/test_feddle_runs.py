@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from conftest import Raw, Simulate, digits
 from personal import normalised
@@ -20,35 +19,6 @@ FORWARD = 2 * (64 * 16 + 16 * 10)  # its FLOPs, a sample
 
 def feddle(options: Raw | None = None, server_data: Any = SERVER, **more: Any) -> Raw:
     return digits(algorithm={"name": "feddle", **(options or {})}, server_data=server_data, **more)
-
-
-def test_some_coefficients_are_negative_and_the_model_learns(simulate: Simulate) -> None:
-    result = simulate(feddle({"server_lr": 0.05}))
-    found = result.pandas("coefficients")
-    assert (found.coefficient < 0).any()
-    assert result.pandas("evaluations").query("metric == 'accuracy'").value.iloc[-1] > 0.6
-
-
-def same_updates(one: raysim.Result, other: raysim.Result) -> None:
-    """Compares all but weights, which a search has none of, and the time of a step, a round's end; up to rounding."""
-    but = ["run", "weight", "virtual_time", "seconds"]
-    mine, theirs = (result.pandas("updates").drop(columns=but) for result in (one, other))
-    pd.testing.assert_frame_equal(mine, theirs, rtol=1e-3, atol=1e-4)
-    np.testing.assert_allclose(one.vectors()["w"], other.vectors()["w"], atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("options", "buffer", "world"),
-    [
-        ({}, 6, {"dispatch": {"per_round": 6}}),
-        ({"search_after": 4}, 4, {"dispatch": {"per_round": 6}, "delay": {"name": "half_normal", "sigma": 3}}),
-        ({"search_after": 4, "atlas": 4}, 4, {"dispatch": {"concurrency": 9}, "delay": {"name": "uniform", "high": 4}}),
-    ],
-)
-def test_without_an_epoch_it_is_fedbuff(simulate: Simulate, options: Raw, buffer: int, world: Raw) -> None:
-    searched = simulate(feddle({"server_epochs": 0, **options}, world=world))
-    buffered = simulate(digits(algorithm={"name": "fedbuff", "buffer": buffer}, server_data=SERVER, world=world))
-    same_updates(searched, buffered)
 
 
 @pytest.mark.parametrize("server_data", [SERVER, OTHER])
@@ -145,20 +115,6 @@ def test_what_the_server_computes_and_keeps(simulate: Simulate) -> None:
         numbers = 6 * (4 + 4 + 8 + 8)  # the places' scores, discounts, clients and steps
         expected.append((passes + summed + vectors, model * (1 + anchors) + numbers))
     assert costs(searched) == expected
-
-
-def test_statistics_of_batch_normalisation_stay_finite_and_positive(
-    simulate: Simulate, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They are averaged, whatever the coefficients are."""
-    monkeypatch.setattr(MLP, "build", normalised)
-    small: Raw = {"data__clients": 8, "local__steps": 2}
-    result = simulate(feddle({"server_lr": 0.5, "server_epochs": 2}, **small, run__rounds=3))
-    assert (result.pandas("coefficients").coefficient < 0).any()
-    variances = [value for name, value in result.state_dict().items() if name.endswith("running_var")]
-    assert variances
-    assert all(((value > 0) & value.isfinite()).all() for value in variances)
-    assert not all((value == 1).all() for value in variances)
 
 
 def test_updates_that_are_not_finite_end_no_run_that_is_to_go_on(simulate: Simulate) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import Raw, Simulate, override, quadratic
+from conftest import Raw, Simulate, quadratic
 from personal import after_rounds, bilinear_clients, normalised, saved, with_head
 from torch import Tensor, nn
 
@@ -91,18 +91,6 @@ def test_a_client_starts_at_theta_after_a_pause(
     assert np.array_equal(one[0]["w"], other[0]["w"])
 
 
-def test_a_round_without_an_update_in_time_is_a_pause_too(bilinear: Raw, tmp_path: Path) -> None:
-    """Client 1 of round 1 is late, so client 0 of round 2 starts at theta, as one that always does."""
-    late = override(bilinear, world__delay={"name": "scripted", "delays": [[0.0, 0.0], [0.0, 1.0]]})
-    algorithm = {"name": "fedeq", "rho": 0.5, "head_epochs": 1}
-    one, other = (
-        after_rounds(late, {**algorithm, "reset_local_theta": reset}, [[0, 1], [1], [0]], tmp_path / str(reset))
-        for reset in ("after_pause", True)
-    )
-    assert np.array_equal(one[1][0]["w"], other[1][0]["w"])
-    assert np.array_equal(one[0]["w"], other[0]["w"])
-
-
 def test_duals_may_start_elsewhere(bilinear: Raw, tmp_path: Path) -> None:
     """theta_i = 1.375 - 0.5 * 0.1, lambda_i = 0.1 + 0.5 * 0.325."""
     algorithm = {"name": "fedeq", "rho": 0.5, "head_epochs": 1, "first_dual": 0.1}
@@ -126,14 +114,3 @@ def test_statistics_that_move_while_a_head_is_fitted_are_kept(
     )
     assert np.array_equal(eq.vectors()["buffers"], rep.vectors()["buffers"])
     assert np.array_equal(eq.vectors()["w"], rep.vectors()["w"])
-
-
-@pytest.mark.parametrize("head_on_global", [True, False])
-def test_fedeq_without_penalty_that_starts_at_theta_is_fedrep(simulate: Simulate, head_on_global: bool) -> None:
-    """Bit for bit: duals stay 0."""
-    choice = {"rho": 0.0, "reset_local_theta": True, "head_on_global": head_on_global}
-    eq = saved(simulate, {"name": "fedeq", "head_epochs": 2, **choice})
-    rep = saved(simulate, {"name": "fedrep", "head_epochs": 2, "weights": "uniform"})
-    assert eq.info["digest"]["model"] == rep.info["digest"]["model"]
-    other = saved(simulate, {"name": "fedeq", "head_epochs": 2, **choice, "rho": 0.1})
-    assert eq.info["digest"]["model"] != other.info["digest"]["model"]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from conftest import Raw, Simulate
-from personal import after_rounds, bilinear_clients, headed, own_models, saved
+from personal import after_rounds, bilinear_clients, headed
 
 from raysim.algorithms import FedAvg, Record
 
@@ -49,14 +49,6 @@ def test_fedrep_without_head_epochs_averages_bodies(simulate: Simulate) -> None:
         for algorithm in ({"name": "fedrep", "head_epochs": 0}, "test_fedper:Bodies")
     )
     assert rep == bodies
-
-
-def test_fedper_with_one_client_is_fedavg(simulate: Simulate) -> None:
-    """Whose head nobody else trains."""
-    one: Raw = {"data__clients": 1, "world__dispatch": {"per_round": 1}}
-    per = saved(simulate, "fedper", **one)
-    fedavg = simulate(headed("fedavg", **one))
-    assert own_models(per)[0] == pytest.approx(fedavg.vectors()["w"], abs=1e-6)
 
 
 def test_the_scenarios_steps_are_those_of_the_shared_part(simulate: Simulate) -> None:

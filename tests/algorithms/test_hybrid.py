@@ -11,12 +11,10 @@ from torch import Tensor, nn
 from raysim import ScenarioError, parse_scenario
 from raysim.algorithms import HFCL, Arrival, Center, FedDF, FedFT
 from raysim.local.server_task import ServerTask
-from raysim.terms import Population
 
 ONE_STEP: Raw = {"server_optimizer": "sgd", "server_lr": 0.5, "server_epochs": 1, "server_batch_size": None}
 SERVER: Raw = {"name": "in_domain", "samples": 100}
 NOBODY: Raw = {"dispatch": {"picks": [[]] * 3}}
-NORMED: Raw = {"name": "module", "module": "own_modules:Net", "args": {"hidden": 4}}
 
 
 def parabola(optimum: float, start: float = 0.0, **local: Any) -> ServerTask:
@@ -58,15 +56,6 @@ def test_the_server_is_a_client_of_as_many_samples_as_it_has() -> None:
     assert HFCL().step({"w": torch.zeros(1)}, arrivals(3), updates, task)["w"].tolist() == [2.0]
     assert HFCL().step({"w": torch.zeros(1)}, arrivals(1, 2), updates, task)["w"].tolist() == [2.0]
     assert HFCL().step({"w": torch.zeros(1)}, [], {}, task)["w"].tolist() == [5.0]
-
-
-def test_with_uniform_weights_the_server_is_one_more_client() -> None:
-    """Clients' models of mean 1, however many samples they have, and the server's 5: (1 + 1 + 5) / 3."""
-    hfcl, two = HFCL(weights="uniform"), arrivals(1, 200)
-    assert hfcl.weigh(two, Population(2, 201)) == [0.5, 0.5]
-    updates = {"delta": torch.ones(1), "buffers": torch.empty(0)}
-    after = hfcl.step({"w": torch.zeros(1)}, two, updates, parabola(5.0, lr=1.0))
-    assert after["w"].item() == pytest.approx(7 / 3)
 
 
 def sigmoid(x: float) -> float:
@@ -128,52 +117,6 @@ def test_each_teacher_predicts_with_statistics_of_its_own() -> None:
 # --- identities -------------------------------------------------------------------------------------------------------
 
 
-def test_without_an_epoch_fed_ft_is_fedavg_bit_for_bit(simulate: Simulate) -> None:
-    tuned = simulate(hybrid({"name": "fed_ft", "server_epochs": 0}))
-    assert tuned.info["digest"]["model"] == simulate(hybrid("fedavg")).info["digest"]["model"]
-
-
-def test_without_an_epoch_feddf_is_fedavg(simulate: Simulate) -> None:
-    """It sends no more either, though BatchNorm statistics travel another way."""
-    small: Raw = {"model": NORMED, "local__steps": 2, "data__clients": 4, "run__rounds": 1}
-    world = {"dispatch": {"per_round": 3}}
-    results = [
-        simulate(hybrid(algorithm, world=world, **small))
-        for algorithm in ({"name": "feddf", "server_epochs": 0}, "fedavg")
-    ]
-    (distilled, averaged), (sent, expected) = zip(
-        *((result.vectors(), result.table("steps").select(["up_bytes", "down_bytes"])) for result in results),
-        strict=True,
-    )
-    for key in ("w", "buffers"):
-        torch.testing.assert_close(torch.tensor(distilled[key]), torch.tensor(averaged[key]))
-    assert sent == expected
-
-
-def test_without_clients_they_are_all_training_at_the_server(simulate: Simulate) -> None:
-    """BatchNorm statistics included: HFCL's, in the same settings, and Fed+FT's."""
-    settings: Raw = {"server_optimizer": "sgd", "server_lr": 0.1, "server_epochs": 1, "server_batch_size": 50}
-    small: Raw = {"model": NORMED, "local": {"lr": 0.1, "batch_size": 50}, "run": {"rounds": 1}, "world": NOBODY}
-    results = [
-        simulate(hybrid(algorithm, **small))
-        for algorithm in ("hfcl", {"name": "fed_ft", **settings}, {"name": "center", **settings})
-    ]
-    assert len({result.info["digest"]["model"] for result in results}) == 1
-    assert not (results[0].state_dict()["norm.running_mean"] == 0).all()
-
-
-def test_the_center_learns_the_same_whatever_clients_there_are(simulate: Simulate) -> None:
-    """None of them trains or sends anything."""
-    with_clients = simulate(hybrid("center", run__rounds=3))
-    without = simulate(hybrid("center", run__rounds=3, world=NOBODY))
-    assert with_clients.info["digest"]["model"] == without.info["digest"]["model"]
-    updates = with_clients.pandas("updates").query("status == 'used'")
-    assert len(updates) > 0
-    assert updates[["local_steps", "samples_seen", "up_bytes", "down_bytes"]].to_numpy().sum() == 0
-    evaluated = with_clients.pandas("evaluations").query("metric == 'accuracy'").value
-    assert evaluated.iloc[-1] > 0.5
-
-
 def test_the_center_with_delays_that_follow_work(simulate: Simulate) -> None:
     """Its clients have nothing to compute, and send nothing."""
     speeds = {"flops_per_s": 1e9, "up_bytes_per_s": 1e6, "down_bytes_per_s": 1e6}
@@ -200,26 +143,6 @@ def test_a_server_that_trains_for_rounds_starts_afresh_in_each(simulate: Simulat
 
 
 # --- in a run ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("algorithm", ["fed_ft", "hfcl"])
-def test_the_servers_samples_help(simulate: Simulate, algorithm: str) -> None:
-    """FedAvg alone gets few updates in time."""
-    averaged, helped = (
-        simulate(hybrid(name)).pandas("evaluations").query("metric == 'accuracy'").value.iloc[-1]
-        for name in ("fedavg", algorithm)
-    )
-    assert helped > averaged
-
-
-def test_hfcl_without_updates_in_time_is_the_servers_training(simulate: Simulate) -> None:
-    """However updates are weighted."""
-    lost = {"dispatch": {"per_round": 2}, "dropout": {"probability": 0.99}}
-    by_samples, uniform = (
-        simulate(hybrid({"name": "hfcl", "weights": weights}, world=lost)) for weights in ("samples", "uniform")
-    )
-    assert uniform.info["totals"]["used"] == 0
-    assert by_samples.info["digest"] == uniform.info["digest"]
 
 
 def test_feddf_learns_from_inputs_of_other_data(simulate: Simulate) -> None:

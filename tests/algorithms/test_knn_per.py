@@ -61,11 +61,6 @@ def test_embeddings_that_are_not_finite_are_near_to_none(wrong: float) -> None:
     assert predict(x[1:]).isnan().all()
 
 
-def test_a_run_that_goes_on_with_a_diverged_model_reaches_its_end(simulate: Simulate) -> None:
-    raw = headed("knn_per", local={"lr": 1e25}, run={"rounds": 3, "on_divergence": "go_on", "evaluate_clients": "all"})
-    assert simulate(raw).info["status"] == "finished"
-
-
 def test_squared_distances_are_divided_by_the_dimension() -> None:
     """A neighbour of label 0 at distance 0, one of label 1 where d^2 / 2 = ln 2."""
     x = torch.tensor([[0.0, 0.0], [1.0, 1.0]]) * np.log(2) ** 0.5
@@ -111,15 +106,3 @@ def test_sequences_have_a_neighbourhood_at_each_place() -> None:
     flat = task_of(nn.Sequential(constant([0.3, 0.7])), x.reshape(-1, 1), y.flatten())
     of_whole, of_flat = (KNNPer().personal(task, {}, {}) for task in (whole, flat))
     assert of_whole(x[:3]).reshape(-1, 2).equal(of_flat(x[:3].reshape(-1, 1)))
-
-
-def test_without_neighbours_knn_per_predicts_as_fedavg_does(simulate: Simulate) -> None:
-    knn, fedavg, mixed = (
-        simulate(headed(algorithm)) for algorithm in ({"name": "knn_per", "mix": 0.0}, "fedavg", "knn_per")
-    )
-    assert knn.info["digest"]["model"] == mixed.info["digest"]["model"] == fedavg.info["digest"]["model"]
-    assert scores(knn).equals(scores(fedavg))
-    assert not scores(mixed).equals(scores(fedavg))
-    own = knn.pandas("evaluations").query("subject == 'client' and metric == 'loss'").value
-    of_fedavg = fedavg.pandas("evaluations").query("subject == 'client' and metric == 'loss'").value
-    assert own.to_numpy() == pytest.approx(of_fedavg.to_numpy(), rel=1e-4)

@@ -193,29 +193,3 @@ def test_computed_delays_count_the_same_bytes(name: str, simulate: Simulate) -> 
 def test_what_does_not_fit_is_refused_before_a_run(changes: Raw, text: str) -> None:
     with pytest.raises(ScenarioError, match=text):
         parse_scenario(scenario("flora", **changes))
-
-
-@pytest.mark.ray
-@pytest.mark.slow
-@pytest.mark.usefixtures("ray_session")
-@pytest.mark.parametrize(("name", "numbers"), [("fedavg", (1, 2)), ("flora", (2,)), ("flexlora", (2,))])
-def test_neither_workers_nor_a_stop_change_a_bit(name: str, numbers: tuple[int, ...], tmp_path: Any) -> None:
-    """With dropout, which draws anew in each training."""
-    import raysim
-
-    raw = scenario(name)
-    raw["algorithm"] = raw["algorithm"] if name != "fedavg" else name
-    raw["model"]["lora"]["dropout"], raw["resources"] = 0.3, {"chunk": 1}
-    raw["run"]["evaluate_every"] = 1
-    one = raysim.run(parse_scenario(raw), out=tmp_path, inline=True).digest
-
-    def stop(progress: Any) -> None:
-        if progress.round == 1:
-            raise raysim.StopRun("half of it")
-
-    stopped = raysim.run(parse_scenario(raw), out=tmp_path, inline=True, observers=[stop])
-    assert stopped.info["status"] == "stopped"
-    assert raysim.resume(stopped.folder, inline=True).digest == one
-    for actors in numbers:
-        raw["resources"]["client_actors"] = actors
-        assert raysim.run(parse_scenario(raw), out=tmp_path).digest == one

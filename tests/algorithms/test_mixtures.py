@@ -59,22 +59,6 @@ def test_fedala_learns_weights_of_the_higher_layers_only(simulate: Simulate) -> 
     assert not np.array_equal(simulate(raw).vectors()["w"], whole)
 
 
-UNIFORM: Raw = {"name": "fedavg", "weights": "uniform"}
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "more"),
-    [
-        ({"name": "apfl", "alpha": 0.0}, UNIFORM, {}),
-        ({"name": "fedala", "weight_lr": 0.0}, "fedavg", {}),
-        ({"name": "fedala", "weight_lr": 0.0}, "fedavg", {"model__personal": ["head"]}),
-    ],
-)
-def test_what_mixes_nothing_is_fedavg_bit_for_bit(simulate: Simulate, one: Any, other: Any, more: Raw) -> None:
-    vectors = [simulate(digits(algorithm=name, **more)).vectors()["w"] for name in (one, other)]
-    assert np.array_equal(*vectors)
-
-
 def constant(algorithm: Any) -> Raw:
     """Clients that always send 1, 2 and -1; the last one's update is three rounds late."""
     deltas: Raw = {"data__curvatures": [0.0] * 3, "data__slopes": [-1.0, -2.0, 1.0]}
@@ -99,12 +83,6 @@ def test_port_counts_all_updates_as_similar_before_the_first_step(simulate: Simu
     raw = constant({"name": "port", "buffer": 2}) | {"world": world, "run": {"rounds": 3}}
     late, fresh = 1 + 10 / 12, 2.0
     assert x(simulate, raw) == pytest.approx((1 * late + 2 * fresh) / (late + fresh))
-
-
-def test_port_without_similarity_and_with_endless_patience_is_fedbuff_without_staleness(simulate: Simulate) -> None:
-    port = {"name": "port", "buffer": 2, "similarity_weight": 0.0, "staleness_bound": 1e12}
-    fedbuff = {"name": "fedbuff", "buffer": 2, "staleness": "none"}
-    assert x(simulate, constant(port)) == pytest.approx(x(simulate, constant(fedbuff)))
 
 
 def test_apfl_asks_for_plain_steps() -> None:

@@ -18,7 +18,6 @@ OWN = {
     "directions": "directions:Directions",
 }
 TRACKING = "own_peer_algorithm:GradientTracking"
-PEERS: Raw = {"world": {}, "topology": "ring", "data__clients": 6}
 
 
 @pytest.fixture(autouse=True)
@@ -37,13 +36,6 @@ def test_fedvarp_by_hand(simulate: Simulate) -> None:
     world = {"dispatch": {"picks": [[0], [1], [0]]}}
     got = [final(simulate, of("fedvarp"), rounds, {"lr": 0.5}, world) for rounds in (1, 2, 3)]
     assert got == [pytest.approx([0.5]), pytest.approx([2.0]), pytest.approx([2.0 + 0.625 - 0.5])]
-
-
-def test_fedvarp_of_all_clients_is_fedavg(simulate: Simulate) -> None:
-    world = {"dispatch": {"per_round": 30}}
-    same = {"name": "fedavg", "weights": "uniform"}
-    own, shipped = (simulate(digits(algorithm=name, world=world)) for name in (of("fedvarp"), same))
-    assert own.vectors()["w"] == pytest.approx(shipped.vectors()["w"], abs=1e-5)
 
 
 def test_asyncfeded_by_hand(simulate: Simulate) -> None:
@@ -67,26 +59,10 @@ def test_directions_changes_no_bit_of_fedavg(simulate: Simulate) -> None:
     assert own == same
 
 
-def test_asyncfeded_without_staleness_is_fedbuff_of_one(simulate: Simulate) -> None:
-    world = {"dispatch": {"per_round": 1}}
-    same = {"name": "fedbuff", "buffer": 1, "staleness": "none"}
-    own, shipped = (simulate(digits(algorithm=name, world=world)) for name in (of("asyncfeded"), same))
-    assert own.vectors()["w"] == pytest.approx(shipped.vectors()["w"], abs=1e-6)
-
-
 @pytest.mark.parametrize("name", [*OWN.values(), TRACKING])
 def test_it_passes_raysim_test(name: str) -> None:
     outcomes = list(check(Subject(name), ray=False))
     assert [outcome for outcome in outcomes if outcome.state != "ok"] == []
-
-
-@pytest.mark.ray
-@pytest.mark.slow
-@pytest.mark.usefixtures("ray_session")
-@pytest.mark.parametrize("name", [OWN["fedvarp"], TRACKING])
-def test_ray_gives_the_same_bits(name: str) -> None:
-    last = list(check(Subject(name)))[-1]
-    assert (last.state, last.law) == ("ok", "Ray gives the same bits, with one worker and with two")
 
 
 @pytest.mark.parametrize("name", OWN)

@@ -164,31 +164,6 @@ def test_fed_rod_balances_the_shared_head_and_adds_a_personal_one(tmp_path: Path
         close(state["head"][: 8 * CLASSES], head.weight.flatten())
 
 
-HEADED: Raw = {"name": "mlp", "hidden": [16], "personal": ["head"]}
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "more"),
-    [
-        ({"name": "moon", "mu": 0.0}, "fedavg", {}),
-        ({"name": "fed_rod", "gamma": 0.0}, "fedavg", {"model": HEADED}),
-    ],
-)
-def test_without_its_own_loss_it_is_fedavg_bit_for_bit(simulate: Simulate, one: Any, other: Any, more: Raw) -> None:
-    vectors = [simulate(digits(algorithm=name, **more)).vectors()["w"] for name in (one, other)]
-    assert np.array_equal(*vectors)
-
-
-def test_without_its_distance_fedproto_trains_alone_bit_for_bit(simulate: Simulate) -> None:
-    alone = {"name": "fedproto", "lam": 0.0, "predict": "model"}
-    world = {"dispatch": {"per_round": 6}}
-    models = [
-        simulate(digits(algorithm=name, world=world, run__save_clients=True)).clients()["w"]
-        for name in (alone, "local_only")
-    ]
-    assert np.array_equal(*models)
-
-
 @pytest.mark.parametrize(
     ("algorithm", "more", "problem"),
     [

@@ -11,7 +11,6 @@ from command_line import command
 from actors.instrument import OF_POOLS
 from raysim.cli.dashboard import DASHBOARD
 from raysim.observers.gauges import OF_RUNS
-from results import CannotWrite
 
 MEASURED = (*OF_RUNS, *OF_POOLS)
 
@@ -46,14 +45,6 @@ def test_panels_say_what_instruments_mean() -> None:
         assert not names or any(meanings[name] in panel["description"] for name in names)
 
 
-def test_panels_have_places_of_their_own() -> None:
-    places = [panel["gridPos"] for panel in panels()]
-    taken = [(x, y) for p in places for x in range(p["x"], p["x"] + p["w"]) for y in range(p["y"], p["y"] + p["h"])]
-    assert len(set(taken)) == len(taken)
-    assert max(x for x, _ in taken) == 23
-    assert len({panel["id"] for panel in panels()}) == len(places)
-
-
 def test_the_file_goes_into_a_folder_that_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "other").write_text("theirs")
     (tmp_path / "raysim.json").symlink_to(tmp_path / "other")
@@ -64,9 +55,3 @@ def test_the_file_goes_into_a_folder_that_is_there(tmp_path: Path, monkeypatch: 
     for folder, problem in ((tmp_path / "none", "a folder that is there"), (tmp_path, "a folder of your own")):
         answer = command("dashboard", folder)
         assert (answer.exit_code, f"must be given {problem}" in answer.stderr) == (2, True)
-
-
-def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
-    (tmp_path / "raysim.json").mkdir()
-    with pytest.raises(CannotWrite, match=r"raysim\.json: cannot be written"):
-        command("dashboard", tmp_path)

@@ -14,7 +14,6 @@ from command_line import command, write
 from conftest import PYTHONPATH, Raw, digits, quadratic
 from waiting import PATIENT_S, until
 
-import raysim
 from results import open_run
 
 ENDLESS = {  # rows are written with each checkpoint
@@ -69,28 +68,6 @@ def test_ctrl_c_during_imports_ends_with_one_line(slow: str, tmp_path: Path) -> 
     line = [sys.executable, "-m", "raysim", "run", "none.yaml"]
     ended = subprocess.run(line, capture_output=True, text=True, env=environment, check=False)
     assert (ended.returncode, ended.stderr) == (-signal.SIGINT, "interrupted before anything began\n")
-
-
-@pytest.mark.parametrize("which", ["resume", "fork"])
-@pytest.mark.chaos
-def test_a_signal_ends_a_run_that_goes_on_as_any_other(which: str, tmp_path: Path) -> None:
-    done = raysim.run(raysim.parse_scenario(digits()), out=tmp_path / "runs", inline=True).folder
-    options = {"resume": [], "fork": ["--at", 2, "--out", tmp_path / "forks"]}[which]
-    running = start(which, done, *options, "--inline", "--set", f"run.rounds={ENDLESS['run__rounds']}")
-    folder = done
-    if which == "fork":
-        until(lambda: list((tmp_path / "forks").glob("*")), running)
-        (folder,) = (tmp_path / "forks").iterdir()
-    until(lambda: (folder / "run.json").exists() and _goes_on(folder), running)
-    running.terminate()
-    _, errors = running.communicate(timeout=PATIENT_S)
-    assert (running.returncode, "Traceback" in errors) == (143, False)
-    check_interrupted(folder)
-
-
-def _goes_on(folder: Path) -> bool:
-    """Whether the run writes rows of rounds that the shorter one did not have."""
-    return bool((open_run(folder).table("steps")["round"].to_numpy() > 100).any())
 
 
 @pytest.mark.parametrize("whole_group", [False, True])
@@ -168,33 +145,21 @@ def test_what_cannot_be_printed_is_told_and_a_terminal_without_a_width_is_none()
 
 
 @pytest.mark.chaos
-@pytest.mark.parametrize(
-    ("does", "code", "told"),
-    [
-        ("sys.stdout.close()", 1, "standard output: was closed by code of yours; `raysim show` tells what became of a"),
-        (
-            "threading.Thread(target=time.sleep, args=(1e6,)).start()",
-            0,
-            "the command is over, and ends without threads that do not: ",
-        ),
-        ("os.fork()", 0, "this process is a copy of the one that carries the run out, made by `os.fork`"),
-    ],
-)
-def test_what_own_code_does_to_its_process_hides_no_end(does: str, code: int, told: str, tmp_path: Path) -> None:
+def test_a_copy_of_the_process_that_own_code_makes_hides_no_end(tmp_path: Path) -> None:
     lines = (
-        "import os, sys, threading, time",
+        "import os",
         "from raysim.algorithms import FedAvg",
         "class Doing(FedAvg):",
         "    def update(self, task, message, state):",
-        f"        if task.dispatch == 0: {does}",
+        "        if task.dispatch == 0: os.fork()",
         "        return super().update(task, message, state)",
     )
     (tmp_path / "doing.py").write_text("\n".join(lines))
     path = write(tmp_path, digits(algorithm="doing:Doing", run__rounds=2))
     line = [sys.executable, "-m", "raysim", "run", str(path), "--inline", "--out", "runs"]
     ended = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENT_S, check=False)
-    assert (ended.returncode, "Traceback" in ended.stderr) == (code, False)
-    assert told in ended.stderr
+    assert (ended.returncode, "Traceback" in ended.stderr) == (0, False)
+    assert "this process is a copy of the one that carries the run out, made by `os.fork`" in ended.stderr
     (folder,) = (tmp_path / "runs").iterdir()
     assert open_run(folder).status == "finished"
     assert len(open_run(folder).table("updates")) == open_run(folder).info["totals"]["dispatched"]

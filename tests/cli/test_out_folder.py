@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from command_line import QUICKSTART, command, process
+from command_line import QUICKSTART, command
 from conftest import digits
 
 import raysim
@@ -32,19 +32,6 @@ def test_a_folder_that_cannot_be_made_is_refused_before_anything_starts(tmp_path
         raysim.run(raysim.parse_scenario(digits()), out=place, inline=True)
     assert why in str(told.value)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
-
-
-def test_a_file_system_without_a_size_is_not_taken_for_a_full_one() -> None:
-    answer = process("run", QUICKSTART, "--inline", "--out", "/proc/raysim")
-    assert answer.returncode == 2
-    assert answer.stderr.startswith("/proc/raysim/quickstart-")
-    assert "cannot be written (No such file or directory); take a folder that you may write to" in answer.stderr
-
-
-def test_an_empty_path_is_refused() -> None:
-    answer = command("run", QUICKSTART, "--inline", "--out", "")
-    assert answer.exit_code == 2
-    assert "the empty text is no path; write ." in " ".join(answer.stderr.replace("│", " ").split())
 
 
 def test_a_folder_without_permission_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

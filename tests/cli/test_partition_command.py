@@ -24,17 +24,6 @@ def test_sizes_and_labels_are_told_and_drawn(tmp_path: Path) -> None:
     assert "Samples per client" in text
 
 
-def test_several_files_are_drawn_side_by_side(tmp_path: Path) -> None:
-    skewed = {"name": "dirichlet_clients", "alpha": 0.1}
-    files = [
-        write(tmp_path, digits(name="even", data__partition="iid"), "even"),
-        write(tmp_path, digits(name="skewed", data__partition=skewed), "skewed"),
-    ]
-    page = tmp_path / "page.html"
-    assert command("partition", *files, "--out", page).exit_code == 0
-    assert page.read_text().count("Clients by labels") == 2
-
-
 def test_what_cannot_be_divided_is_told_at_its_key(tmp_path: Path) -> None:
     path = write(tmp_path, digits(data__partition={"name": "natural", "by": "user"}))
     answer = command("partition", path)
@@ -45,12 +34,3 @@ def test_what_cannot_be_divided_is_told_at_its_key(tmp_path: Path) -> None:
     path = write(tmp_path, digits())
     for folder in (tmp_path / "no", path):
         assert command("partition", path, "-o", folder / "page.html").exit_code == 2
-
-
-def test_a_case_of_a_sweep_is_shown_by_its_name(tmp_path: Path) -> None:
-    pairs = digits(data__clients=10, data__partition={"name": "classes", "per_client": 2})["data"]
-    path = write(tmp_path, {**digits(), "sweep": {"cases": {"pairs": {"data": pairs}, "even": {}}}})
-    assert "--case pairs" in command("partition", path).stderr
-    answer = command("partition", path, "--case", "pairs")
-    assert answer.exit_code == 0, answer.output
-    assert "labels of a client: from 2 to 2 of 10, mean 2" in answer.stdout

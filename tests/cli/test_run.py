@@ -6,17 +6,14 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
-import pyarrow.dataset as ds
 import pytest
 from command_line import command, process, write
 from conftest import Simulate, digits, quadratic
 from safetensors import safe_open
 
 import raysim
-from raysim.cli.display import faster_here
 from raysim.observers import live
-from results import TABLES, summary
+from results import summary
 
 
 def test_a_run_prints_its_summary_and_leaves_tables_model_and_run_json(tmp_path: Path) -> None:
@@ -55,19 +52,6 @@ def test_a_log_names_the_folder_first_and_then_has_lines_of_progress(
     assert "accuracy" in lines[3] and lines[3].endswith(" left") and not lines[2].endswith(" left")
     assert lines[4].endswith("0:00:00 left")
     assert lines[5] == "digits  finished"
-
-
-def test_tables_are_read_by_everybody(simulate: Simulate) -> None:
-    duckdb = pytest.importorskip("duckdb")
-    result = simulate(digits())
-    for name in ("steps", "updates", "evaluations", "partition"):
-        rows = result.table(name).num_rows
-        assert rows > 0
-        assert ds.dataset(result.folder / name).count_rows() == rows
-        assert len(pd.read_parquet(result.folder / name)) == rows
-        counted = duckdb.sql(f"select count(*), count(distinct run) from '{result.folder / name}/*.parquet'").fetchall()
-        assert counted == [(rows, 1)]
-        assert result.table(name).schema.equals(TABLES[name])
 
 
 def test_the_updates_table_holds_every_dispatch_once(simulate: Simulate) -> None:
@@ -167,37 +151,3 @@ def test_a_script_that_cannot_be_followed_fails_the_run(tmp_path: Path, how: str
     info = raysim.Result(folder).info
     assert info["status"] == "failed"
     assert "round 1 must pick idle clients" in info["error"]
-
-
-def test_data_that_are_not_there_fail_the_run(tmp_path: Path) -> None:
-    path = write(tmp_path, digits(data__name="mnist", data__root=str(tmp_path)))
-    for how in ("--inline", "--dry"):
-        with pytest.raises(raysim.RunFailed, match=r"data: 'train-images.* set `download: true`"):
-            command("run", path, how, "--out", tmp_path / "runs")
-
-
-def test_results_cannot_go_into_a_file(tmp_path: Path) -> None:
-    path = write(tmp_path, digits())
-    assert command("run", path, "--inline", "--out", path).exit_code == 2
-
-
-def test_a_wrong_scenario_ends_the_process_with_exit_code_2(tmp_path: Path) -> None:
-    ended = process("run", write(tmp_path, digits(sed=1)), "--inline", "--out", tmp_path / "runs")
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert "sed: unknown key" in ended.stderr
-    assert "Traceback" not in ended.stderr
-
-
-def test_it_says_where_a_run_on_ray_took_longer_to_start_than_to_work(
-    simulate: Simulate, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    result = simulate(digits(run__rounds=2))
-    jobs = sum(result.table("tasks")["seconds"].to_pylist())
-    monkeypatch.setattr("actors.placement.started_here", lambda: True)
-    expected = (
-        f"its jobs took {jobs:.1f} of these 60.0 s, so with --inline it would be over sooner, on the same numbers"
-    )
-    monkeypatch.setitem(result.info["seconds"], "total", 60.0)
-    assert faster_here(result) == expected
-    monkeypatch.setitem(result.info["seconds"], "total", jobs * 1.5)
-    assert faster_here(result) is None

@@ -104,12 +104,3 @@ def test_a_worker_that_is_replaced_on_another_kind_of_machine_is_told(tmp_path: 
     (note,) = json.loads((tmp_path / "run.json").read_text())["notes"]
     assert note == f"goes on with what may give other last bits (capability {HERE.upper()} and AVX)"
     assert len([warning for warning in pool.warnings if note in warning]) == 1
-
-
-def test_every_library_that_chooses_by_itself_is_held_to_the_instruction_set() -> None:
-    assert environment(None) == {}
-    assert environment("avx2") == {
-        "ATEN_CPU_CAPABILITY": "avx2",
-        "ONEDNN_MAX_CPU_ISA": "AVX2",
-        "MKL_ENABLE_INSTRUCTIONS": "AVX2",
-    }

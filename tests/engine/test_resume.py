@@ -20,7 +20,6 @@ from test_computed_delays import scenario as computed
 
 import raysim
 from raysim import CannotGoOn, Result, ScenarioError, StopRun
-from raysim.engine.checkpoint import Checkpoint
 from raysim.parts.errors import DamagedCheckpoint, RunFailed
 from raysim.runs.lock import locked
 from raysim.runs.previous import EarlierRuns, OutOfDate, going_on
@@ -167,21 +166,6 @@ def test_a_run_that_was_killed_goes_on(name: str, tmp_path: Path) -> None:
     assert_same(raysim.resume(left, inline=True), whole)
 
 
-@pytest.mark.parametrize("name", ["rounds", pytest.param("asynchronous", marks=pytest.mark.slow), "peers"])
-def test_a_run_that_goes_on_makes_checkpoints_at_the_rounds_of_one_that_was_never_interrupted(
-    name: str, tmp_path: Path
-) -> None:
-    raw = override(RUNS[name], run__checkpoint={"every_rounds": 2, "at_end": False}, run__evaluate_every=1)
-    left = killed(raw, tmp_path, after=3)
-    made: set[int] = set()
-
-    def watch(progress: Any) -> None:
-        made.add(Checkpoint.read(left).round + 1)  # type: ignore[union-attr]
-
-    result = raysim.resume(left, inline=True, observers=[watch])
-    assert made == set(range(2, result.info["scenario"]["run"]["rounds"], 2))
-
-
 def test_a_run_without_a_checkpoint_starts_again(tmp_path: Path) -> None:
     raw = digits()
     left = killed(raw, tmp_path, after=2)
@@ -301,18 +285,6 @@ def test_a_run_that_goes_on_with_another_instruction_set_is_told(
     assert note in caplog.text
 
 
-def test_a_run_that_starts_again_elsewhere_has_nothing_of_another_instruction_set(tmp_path: Path) -> None:
-    """What has changed since is noted; but without a checkpoint, nothing of its past is left in it."""
-    left = killed(digits(), tmp_path, after=2)
-    info = json.loads((left / "run.json").read_text())
-    info["machines"][0]["capability"] = "AVX"
-    info["depends_on"]["raysim"] = "0.0.1"
-    (left / "run.json").write_text(json.dumps(info))
-    result = raysim.resume(left, inline=True)
-    assert result.info["notes"] == [f"began again after a change: raysim 0.0.1 -> {raysim.__version__}"]
-    assert EarlierRuns(tmp_path).find(raysim.parse_scenario(digits())) == left
-
-
 @pytest.mark.parametrize(
     ("key", "value"), [("cpu_capability", torch.backends.cpu.get_cpu_capability().lower()), ("gpus_per_client", 0.5)]
 )
@@ -345,14 +317,6 @@ def test_a_fork_that_changes_nothing_is_the_run(name: str, at_end: bool, tmp_pat
     assert result.info["forked_from"] == {"run": whole.info["run"], "version": 3, "before": {}}
     assert f"fork of {whole.info['run']} from version 3 " in command("show", result.folder).stdout
     assert result.info["resumed"] == []
-
-
-def test_a_fork_that_goes_on_from_a_checkpoint_of_the_other_run_was_not_resumed(tmp_path: Path) -> None:
-    raw = digits(run__checkpoint__every_rounds=2, run__rounds=12)
-    early = stopped(raw, tmp_path, after=5)
-    result = raysim.fork(early.folder, 5, out=tmp_path / "forks", inline=True)
-    assert result.info["resumed"] == []
-    assert_same(result, undisturbed(raw, tmp_path))
 
 
 def test_a_fork_differs_from_its_version_on(tmp_path: Path) -> None:
@@ -453,12 +417,6 @@ def test_a_key_of_a_block_that_was_not_there_can_be_set(tmp_path: Path) -> None:
     whole = undisturbed(digits(), tmp_path)
     fork = raysim.fork(whole.folder, 2, ["run.loss.name=focal"], out=tmp_path / "forks", inline=True)
     assert fork.info["scenario"]["run"]["loss"]["name"] == "focal"
-
-
-def test_a_finished_run_has_nothing_to_go_on_with(tmp_path: Path) -> None:
-    whole = undisturbed(digits(), tmp_path)
-    with pytest.raises(CannotGoOn, match="finished; give it more rounds"):
-        raysim.resume(whole.folder, inline=True)
 
 
 @pytest.mark.parametrize(
@@ -643,19 +601,6 @@ def test_a_run_without_its_rows_stays_as_it_is(damage: str, tmp_path: Path) -> N
     assert (whole.folder / "run.json").read_text() == before
 
 
-@pytest.mark.parametrize("other", ["copy of 000000.parquet", ".DS_Store"])
-def test_other_files_in_the_folder_of_a_table_are_left_alone(other: str, tmp_path: Path) -> None:
-    """Their rows are not the run's."""
-    early = stopped(digits(), tmp_path, after=4)
-    (part,) = early.run.files("updates")
-    rows = len(early.table("updates"))
-    path = part.with_name(other)
-    shutil.copy(part, path)
-    assert len(raysim.load(early.folder).table("updates")) == len(Result(early.folder).table("updates")) == rows
-    assert_same(raysim.resume(early.folder, inline=True), undisturbed(digits(), tmp_path))
-    assert path.exists()
-
-
 def test_a_scenario_that_was_changed_by_hand_is_refused(tmp_path: Path) -> None:
     early = stopped(digits(), tmp_path, after=4)
     info = json.loads((early.folder / "run.json").read_text())
@@ -663,14 +608,6 @@ def test_a_scenario_that_was_changed_by_hand_is_refused(tmp_path: Path) -> None:
     (early.folder / "run.json").write_text(json.dumps(info))
     with pytest.raises(CannotGoOn, match="must be the one that was run"):
         raysim.resume(early.folder, inline=True)
-
-
-def test_other_files_in_the_folder_of_a_checkpoint_stay(tmp_path: Path) -> None:
-    early = stopped(digits(), tmp_path, after=4)
-    other = early.folder / "checkpoint" / "records-of mine"
-    other.mkdir()
-    assert_same(raysim.resume(early.folder, inline=True), undisturbed(digits(), tmp_path))
-    assert other.is_dir()
 
 
 # --- what is written --------------------------------------------------------------------------------------------------
@@ -690,8 +627,3 @@ def test_a_checkpoint_writes_only_what_has_changed(tmp_path: Path) -> None:
     assert any(kept)  # files of earlier checkpoints stay as long as they are needed
     numbers = [int(name[8:14]) for name in sizes[-1]]
     assert max(numbers) > len(numbers)  # and others were deleted
-
-
-def test_no_checkpoint_is_written_if_none_is_wanted(tmp_path: Path) -> None:
-    result = undisturbed(digits(run__checkpoint={"every_s": None, "at_end": False}), tmp_path)
-    assert not (result.folder / "checkpoint").exists()

@@ -17,7 +17,6 @@ import raysim
 from raysim.parts.errors import CannotGoOn, RunFailed, StopRun
 from raysim.runs.previous import EarlierRuns, OutOfDate
 from results import NotARun, load
-from results.location import location
 
 RAW = digits(run__rounds=4, run__evaluate_every=2, run__save_clients=True)
 
@@ -73,11 +72,6 @@ def test_a_model_that_has_changed_is_told(name: str, run: Path) -> None:
     result = raysim.Result(run)
     with pytest.raises(NotARun, match=rf"{name}.safetensors: must be as the run wrote it, with the digest"):
         result.vectors() if name == "model" else result.clients()
-
-
-def test_everybody_may_read_a_model_who_may_read_its_tables(run: Path) -> None:
-    modes = {file.stat().st_mode for file in run.rglob("*") if file.is_file()}
-    assert len(modes) == 1
 
 
 def test_a_run_that_another_process_has_taken_over_writes_no_more(tmp_path: Path) -> None:
@@ -226,12 +220,3 @@ def test_no_link_in_a_folder_leads_what_is_written_elsewhere(name: str, tmp_path
     place.symlink_to(outside)
     with pytest.raises(CannotGoOn, match="must hold no links where a run goes on"):
         raysim.resume(folder, inline=True)
-
-
-def test_links_in_a_circle_are_no_place_for_runs(tmp_path: Path) -> None:
-    (tmp_path / "a").symlink_to(tmp_path / "b")
-    (tmp_path / "b").symlink_to(tmp_path / "a")
-    for words in (("run", "scenarios/quickstart.yaml", "--inline", "--out"), ("show",), ("resume",), ("compare",)):
-        answer = command(*words, location(tmp_path / "a"))
-        assert answer.exit_code == 2 or answer.exit_code == 1
-        assert "Traceback" not in answer.output

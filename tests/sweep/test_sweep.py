@@ -1,9 +1,6 @@
 """Sweeps: what they expand to, how their runs are carried out, and searches."""
 
-import json
-import os
 import re
-import signal
 import threading
 from pathlib import Path
 from typing import Any
@@ -16,8 +13,6 @@ from typer.testing import Result
 from waiting import PATIENT_S
 
 import raysim
-from raysim.engine.progress import Progress
-from raysim.runs.previous import EarlierRuns
 from raysim.sweep import load_sweep, run_all
 from raysim.sweep.batch import labels
 from raysim.sweep.slots import SlotsHere
@@ -127,20 +122,6 @@ def test_a_key_is_set_in_the_cases_that_have_it(write: Any, tmp_path: Path) -> N
     assert "3 runs: 3 finished" in answer.output
 
 
-@pytest.mark.parametrize("words", [["run", "--case"], ["sweep", "--cases"]])
-def test_cases_of_a_file_without_any_are_refused(write: Any, words: list[str]) -> None:
-    name, option = words
-    answer = command(name, write({"grid": {"seed": [0, 1]}}), "--inline", option, "huge")
-    assert answer.exit_code == 2
-    assert f"{option}: must not be given, because the file has no cases, got huge; leave it out" in answer.stderr
-
-
-def test_one_run_is_counted_as_one(write: Any, tmp_path: Path) -> None:
-    path = write(None)
-    raysim.run(path, out=tmp_path / "digits", inline=True)
-    assert "\n1 run: 1 done before\n" in sweep(path, tmp_path).stdout
-
-
 @pytest.mark.parametrize(
     ("words", "text"),
     [
@@ -221,14 +202,6 @@ def test_what_is_given_cannot_be_tuned(write: Any, tmp_path: Path, given: list[s
     answer = sweep(write(None), tmp_path, "--search", tuned, *words)
     assert answer.exit_code == 2
     assert text in answer.stderr
-
-
-def test_a_file_with_a_sweep_is_not_one_run(write: Any, tmp_path: Path) -> None:
-    path = write({"grid": {"seed": [0, 1]}})
-    answer = command("run", path, "--inline", "--out", tmp_path / "runs")
-    assert answer.exit_code == 2
-    assert "sweep: makes several runs of this file; run it with `raysim sweep`" in answer.stderr
-    assert "2 runs" in command("check", path).stdout
 
 
 def test_more_combinations_than_the_limit_are_refused_before_they_are_made(write: Any, tmp_path: Path) -> None:
@@ -325,25 +298,6 @@ def test_an_interrupted_sweep_tells_how_it_goes_on(write: Any, tmp_path: Path, m
     assert answer.stdout.splitlines()[-1] == "the sweep was interrupted; the same command goes on with it"
 
 
-@pytest.mark.ray
-@pytest.mark.chaos
-def test_ctrl_c_starts_no_run_that_waited_for_room(ray_session: None, write: Any, tmp_path: Path) -> None:
-    """The session has eight CPUs, so of runs that ask for six one goes on at a time."""
-    asked = {"resources__client_actors": 2, "resources__cpus_per_client": 3}
-    scenarios = load_sweep(write({"grid": {"seed": [0, 1, 2]}}, run__rounds=2000, **asked)).scenarios()
-    pressed = threading.Event()
-
-    def press(progress: Progress) -> None:
-        if not pressed.is_set():
-            pressed.set()
-            os.kill(os.getpid(), signal.SIGINT)
-
-    with pytest.raises(KeyboardInterrupt):
-        run_all(scenarios, out=tmp_path / "runs", observers=[press])
-    (run,) = raysim.load(tmp_path / "runs").runs
-    assert run.status == "interrupted"
-
-
 # --- search -----------------------------------------------------------------------------------------------------------
 
 
@@ -414,21 +368,6 @@ def test_a_search_names_trials_that_fail_and_groups_without_a_best_one(write: An
     (told,) = [line for line in lines if line.startswith("  failed ")]
     (failed,) = [run for run in raysim.load(tmp_path).runs if run.status == "failed"]
     assert "digits-bad  trial 0: " in told and told.endswith(f"(in {failed.folder})")
-
-
-@pytest.mark.slow
-def test_trials_that_lag_behind_are_pruned(write: Any, tmp_path: Path) -> None:
-    """One of two learning rates does nothing: its runs are stopped, after the first five trials."""
-    over = {"local.lr": {"choices": [0.5, 1e-9]}}
-    path = write({"search": {"over": over, "trials": 24, "batch": 1}}, run__rounds=20)
-    answer = sweep(path, tmp_path / "runs")
-    pruned = [line for line in answer.stdout.splitlines() if "local.lr" in line and line.endswith("pruned")]
-    assert pruned
-    assert all("lr=1e-09" in line for line in pruned)
-    stopped = [run for run in raysim.load(tmp_path / "runs").runs if run.status == "stopped"]
-    assert "pruned: accuracy" in stopped[0].info["ended_early"]
-    unpruned = sweep(write({"search": {"over": over, "trials": 8, "prune": False}}), tmp_path / "other")
-    assert "pruned" not in unpruned.stdout
 
 
 def test_trials_that_were_interrupted_go_on(write: Any, tmp_path: Path) -> None:
@@ -507,31 +446,6 @@ def test_a_metric_of_unknown_direction_is_refused_unless_that_is_set(write: Any,
     assert command("check", write({"search": search | {"direction": "minimize"}})).exit_code == 0
 
 
-def test_the_loss_of_the_worst_peer_is_minimised(write: Any, tmp_path: Path) -> None:
-    over = {"local.lr": {"choices": [0.3, 1e-9]}}
-    search = {"over": over, "metric": "loss_max", "trials": 4, "batch": 1}
-    peers = {"algorithm": "dfedavgm", "data__clients": 3, "world": {}, "topology": "ring"}
-    answer = sweep(write({"search": search}, **peers), tmp_path / "runs")
-    assert answer.exit_code == 0, answer.output
-    assert "--set local.lr=0.3" in answer.stdout
-
-
-def test_a_search_of_several_groups_reads_the_folder_once(
-    write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read: list[Path] = []
-
-    def counted(out: Path) -> EarlierRuns:
-        read.append(out)
-        return EarlierRuns(out)
-
-    monkeypatch.setattr("raysim.sweep.search.EarlierRuns", counted)
-    tuned = {"trials": 1, "over": {"local.lr": {"low": 0.01, "high": 0.1}}}
-    path = write({"grid": {"world.delay.sigma": [1, 2]}, "search": tuned})
-    assert sweep(path, tmp_path / "out").exit_code == 0
-    assert len(read) == 1
-
-
 def test_a_search_tunes_on_validation_samples_and_says_where_it_does_not(write: Any, tmp_path: Path) -> None:
     search = {"over": {"local.lr": {"low": 0.01, "high": 1.0}}, "trials": 1}
     on_test = sweep(write({"search": search}), tmp_path / "test")
@@ -566,16 +480,3 @@ def test_ranges_on_the_command_line(write: Any, tmp_path: Path) -> None:
     assert (over["local.lr"].log, over["algorithm.buffer"].high, over["local.batch_size"].choices) == (True, 6, [8, 16])
     (scenario,) = plan.scenarios()
     assert (scenario.local.lr, scenario.local.batch_size) == (0.001, 8)
-
-
-def test_the_json_schema_knows_sweeps() -> None:
-    jsonschema = pytest.importorskip("jsonschema")
-    valid = jsonschema.Draft202012Validator(json.loads(command("schema").stdout)).is_valid
-    assert valid(digits() | {"sweep": {"grid": {"seed": [0, 1]}, "search": SEARCH}})
-    assert not valid(digits() | {"sweep": {"gird": {"seed": [0, 1]}}})
-    assert not valid(digits() | {"sweep": {"search": {"over": {"local.lr": {"lw": 1}}}}})
-
-
-def test_the_command_to_compare_can_be_copied_whatever_the_folder_is_called(write: Any, tmp_path: Path) -> None:
-    out = tmp_path / "my runs"
-    assert f"raysim compare '{out / 'digits'}'" in sweep(write(None), out).stdout
