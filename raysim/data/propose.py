@@ -182,7 +182,7 @@ def _columns(rows: Rows, names: list[str]) -> Iterator[Guess]:
 def _task(y: np.ndarray) -> Iterator[Guess]:
     """Guesses what labels are that no rule tells."""
     y = one_axis(y)
-    if not questions(y, None, Said()):
+    if not questions([y], Said()):
         return
     if y.ndim == 1:
         values = np.unique(y)
@@ -195,7 +195,7 @@ def _task(y: np.ndarray) -> Iterator[Guess]:
         yield Guess("task", "multi_label", "0 and 1 for each sample")
     else:
         yield Guess("task", "classes", "whole numbers at several places")
-        if questions(y, None, Said("classes")):
+        if questions([y], Said("classes")):
             yield Guess("ignore", int(y.max()), "the largest label lies apart, as that of pixels without one does")
 
 

@@ -3,7 +3,7 @@
 from functools import lru_cache
 
 from raysim.data.dataset import Dataset
-from raysim.data.loaded import wrong_classes, wrong_with
+from raysim.data.loaded import wrong_with
 from raysim.data.named import same
 from raysim.laws import runs
 from raysim.laws.law import Broken, Groups
@@ -28,7 +28,7 @@ def load(subject: Subject, seed: int) -> Dataset:
 
 def what_it_loads_fits_together(subject: Subject) -> None:
     """Inputs, labels, their types and shapes, the number of classes and statistics of images fit each other."""
-    if wrong := wrong_with(loaded(subject)) or wrong_classes(loaded(subject), subject.made.classes):
+    if wrong := wrong_with(loaded(subject), subject.made.classes):
         raise Broken(f"{subject.name}.load: {wrong}")
 
 

@@ -99,7 +99,10 @@ def test_labels_may_be_texts_and_targets_floats(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "complaint"),
     [
-        ({"y_test": Y[:9] + 7}, r"labels of test samples must be labels of training samples, got 7 in 3 test samples"),
+        (
+            {"y_test": Y[:9] + 7},
+            r"labels of test samples must be labels of training samples, got 9 that are not, such as 7 in test row 0",
+        ),
         ({"x_test": X[:9, :4]}, r"test inputs must be as the training inputs, float64 of shape \(5,\), got .*\(4,\)"),
         ({"y_train": Y[:8]}, r"must have a row for each sample, got shapes \{'x_train': \(9, 5\), 'y_train': \(8,\)\}"),
         ({"x_train": np.full((9, 5), np.nan)}, r"training inputs must be finite, got 45 values that are not"),

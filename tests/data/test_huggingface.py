@@ -115,7 +115,7 @@ def test_a_sample_without_a_label_or_without_numbers_is_refused(tmp_path: Path) 
     rows: Any = {"x": [[1.0, 2.0]] * 6, "label": [0, 1, 2, -1, 1, 2]}
     path = saved(tmp_path / "d", datasets.Dataset.from_dict(rows, features=kinds))
     assert load(name="huggingface", path=path, ignore=-1).num_classes == 3
-    with pytest.raises(ValueError, match=r"labels must be 0 to 2, got -1 in row 3, which stands for no label"):
+    with pytest.raises(ValueError, match="labels must be 0 to 2, or `ignore`, got 1 that are not, such as -1 in row 3"):
         load(name="huggingface", path=path)
     rows = {"x": [[1.0, 2.0]] * 5 + [None], "label": [0, 1, 2] * 2}
     path = saved(tmp_path / "e", datasets.Dataset.from_dict(rows, features=kinds))

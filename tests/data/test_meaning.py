@@ -228,7 +228,9 @@ def test_classes_are_numbered_in_sorted_order_if_the_task_says_so(names: list[fl
 def test_a_number_of_classes_keeps_the_labels_as_they_are() -> None:
     dataset = arrays(y=np.array([0, 5, 9])[Y], num_classes=10)
     assert (dataset.num_classes, {*dataset.train.y.tolist()}) == (10, {0, 5, 9})
-    with pytest.raises(ValueError, match="labels must be 0 to 4, got 5 in row 1"):
+    with pytest.raises(
+        ValueError, match="labels must be 0 to 4, or `ignore`, got 40 that are not, such as 5 in row 1; cor"
+    ):
         arrays(y=np.array([0, 5, 9])[Y], num_classes=5)
 
 
@@ -261,10 +263,14 @@ def test_inputs_and_labels_are_asked_for_at_once() -> None:
 @pytest.mark.parametrize(
     ("y", "keys", "complaint"),
     [
-        (np.where(Y, Y, np.nan), {"task": "regression"}, "such as nan in row 0; fill them, or leave their samples out"),
-        (np.full(60, 1e19), {"task": "classes"}, r"below 2\*\*53 for `task: classes`, got 1e\+19 in row 0; correct"),
+        (
+            np.where(Y, Y, np.nan),
+            {"task": "regression"},
+            "such as nan in row 0; correct them, or leave their samples out",
+        ),
+        (np.full(60, 1e19), {"task": "classes"}, r"below 2\*\*53 for `task: classes`, .* such as 1e\+19 in row 0"),
         (X[:, :2], {"task": "classes"}, r"y must be whole numbers below"),
-        (X[:, :2], {"task": "multi_label"}, r"with -?[\d.]+ in row 0; make it 0 or 1"),
+        (X[:, :2], {"task": "multi_label"}, r"y must be 0 or 1 for each .* such as -?[\d.]+ in row 0"),
         (np.array(list("abc"))[Y], {"task": "regression"}, "must be numbers .* got <U1"),
         (Y + 0j, {}, r"np.stack\(\[y.real, y.imag\], axis=1\)"),
         (np.datetime64("2020-01-01") + Y, {}, r"make numbers of times, such as \(y - y.min\(\)\)"),
@@ -289,10 +295,8 @@ def test_labels_of_whole_numbers_stay_classes_in_every_type_of_them() -> None:
     assert (dataset.loss, dataset.num_classes, dataset.test.y.tolist()) == ("cross_entropy", 3, Y[:20].tolist())
     large = np.array([1, 2**63, 2**64 - 1], dtype=np.uint64)[Y]
     keys: Any = {"name": "arrays", "task": "classes"}
-    found = load(arrays={**splits, "y_train": large, "y_test": np.int64(1) + 0 * Y[:20]}, **keys)
-    assert (found.train.y.tolist(), set(found.test.y.tolist())) == (Y.tolist(), {0})
-    with pytest.raises(ValueError, match="whole numbers of 64 bits, got -1 and 18446744073709551615"):
-        load(arrays={**splits, "y_train": large, "y_test": 0 * Y[:20] - 1}, **keys)
+    with pytest.raises(ValueError, match=r"whole numbers below 2\*\*63"):
+        load(arrays={**splits, "y_train": large, "y_test": Y[:20]}, **keys)
     with pytest.raises(ValueError, match=r"got int64 of training samples and <U21 of test samples; make them alike$"):
         load(arrays={**splits, "y_test": Y[:20].astype(str)}, **keys)
 

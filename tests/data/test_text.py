@@ -192,7 +192,7 @@ def test_what_is_no_play_is_an_error(tmp_path: Path) -> None:
             {"data__partition": {"name": "shards"}},
             "data: partition shards: needs 'label', and shakespeare has 'user'",
         ),
-        ({"model": "mlp"}, "model.name: mlp takes images or features or series, and shakespeare holds text"),
+        ({"model": "mlp"}, "model.name: mlp takes images or features or series or volumes, and shakespeare holds text"),
         (
             {"data": digits()["data"]},
             "model.name: transformer takes text, and digits holds images",

@@ -137,7 +137,7 @@ def test_files_of_all_kinds_give_the_same_texts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "names", [("train.csv", "val.csv"), ("Train/a.CSV", "Dev/a.CSV"), ("a-train.tsv", "a_valid.tsv")]
+    "names", [("train.csv", "val.csv"), ("Train/a.CSV", "Dev/a.CSV"), ("a-train.csv", "a_valid.csv")]
 )
 def test_samples_of_a_validation_split_test_where_no_others_do(tmp_path: Path, names: tuple[str, str]) -> None:
     frame = pd.DataFrame(ROWS)

@@ -52,69 +52,46 @@ class HuggingFace(RawSamples):
     def load(self) -> Dataset:
         """Loads the splits. Raises FileNotFoundError or ValueError, saying what to do, if they are not as said."""
         splits = read_splits(self.path, self.config)
-        if len(splits) == 1:
-            (only,) = splits.values()
-            return self.made_of(self._raw(only), None)
-        wanted = [self.train] if self.test is None else [self.train, self.test]
-        for key, name in zip(("train", "test"), wanted, strict=False):
+        wanted = {"train": self.train} | ({} if self.test is None else {"test": self.test})
+        wanted = {"train": next(iter(splits))} if len(splits) == 1 else wanted
+        for key, name in wanted.items():
             if name not in splits:
                 cure = "name it, or say null to test on a share" if key == "test" else "name it"
                 raise BadValue(f"must be one of the splits {sorted(splits)!r}, got {name!r}; {cure}", key)
-        self._require_same_labels([splits[name] for name in wanted])
-        train, *test = (self._raw(splits[name], f" of split {name}") for name in wanted)
-        unused = [f"split {name!r}" for name in splits if name not in wanted]
+        train, *test = (self._raw(splits[name], f" of split {name}") for name in wanted.values())
+        if test and test[0].names != train.names:
+            must = f"class labels of {self.test!r} must have the names of those of {self.train!r}"
+            raise BadValue(f"{must}, {[*train.names]!r}, got {[*test[0].names]!r}; cast both to one ClassLabel")
+        unused = [f"split {name!r}" for name in splits if name not in wanted.values()]
         return self.made_of(train, test[0] if test else None, unused)
 
-    def _raw(self, split: "datasets.Dataset", where: str = "") -> Raw:
+    def _raw(self, split: "datasets.Dataset", where: str) -> Raw:
         names = self.inputs if isinstance(self.inputs, tuple) else (self._input(split),)
         y = self._label(split)
         for name in (*names, y, *self.columns):
             if name not in split.column_names:
                 raise BadValue(f"a column {name!r} must be there, got {split.column_names!r}")
-        of_labels = split.select_columns([y, *self.columns])
-        for name, column in zip(of_labels.column_names, of_labels.with_format("arrow")[:].columns, strict=True):
-            _require_values(name, column.null_count)
-        table = of_labels.with_format("numpy")[:]
-        labels = np.asarray(table[y])
-        columns = {name: np.asarray(table[name]) for name in self.columns}
-        labels = labels if labels.dtype.kind != "O" else labels.astype(np.str_)
         found = {name: self._inputs(split, name, where) for name in names}
+        labels, *sides = (np.asarray(_values(split, name)) for name in (y, *self.columns))
+        labels = labels if labels.dtype.kind != "O" else labels.astype(np.str_)
         x = NamedArrays(found) if isinstance(self.inputs, tuple) else found[names[0]]
+        columns = dict(zip(self.columns, sides, strict=True))
         return Raw(x, labels, columns, tuple(getattr(split.features[y], "names", ())))
 
     def _inputs(self, split: "datasets.Dataset", name: str, where: str) -> np.ndarray:
         import datasets
 
         if not isinstance(split.features[name], datasets.Image):
-            stored = split.select_columns([name])
-            _require_values(name, stored.with_format("arrow")[:][name].null_count)
-            values = stored.with_format("numpy")[:][name]
-            shapes = {np.shape(value) for value in values}
-            if len(shapes) > 1:
-                raise BadValue(
-                    f"values of column {name!r} must have one shape, got {len(shapes)} shapes such "
-                    f"as {sorted(shapes)[:2]!r}; pad or cut them"
-                )
+            values = _values(split, name)
+            if len(shapes := {np.shape(value) for value in values}) > 1:
+                text = f"got {len(shapes)} shapes such as {sorted(shapes)[:2]!r}; pad or cut them"
+                raise BadValue(f"values of column {name!r} must have one shape, {text}")
             array = np.asarray(values)  # with bytes as int64
             return array.astype(np.uint8) if _dtype(split.features[name]) == "uint8" else array
-        encoded = split.select_columns([name]).cast_column(name, datasets.Image(decode=False))
-        images = [row[name] for row in encoded]
-        _require_values(name, images.count(None))
+        images = split.select_columns([name]).cast_column(name, datasets.Image(decode=False))[:][name]
+        _require_values(name, sum(image is None for image in images))
         contents = [Path(image["path"]).read_bytes() if image["bytes"] is None else image["bytes"] for image in images]
-        rows = [f"row {place} of {name}{where}" for place in range(len(images))]
-        names = [
-            repr(image["path"]) if image["bytes"] is None else row for image, row in zip(images, rows, strict=True)
-        ]
-        return decode_all(contents, self.size, names)
-
-    def _require_same_labels(self, splits: list["datasets.Dataset"]) -> None:
-        """Raises ValueError if splits number the names of class labels in different ways."""
-        named = [getattr(split.features.get(self._label(split)), "names", None) for split in splits]
-        if different := [names for names in named if names != named[0]]:
-            raise BadValue(
-                f"class labels of {self.test!r} must have the names of those of {self.train!r}, "
-                f"{named[0]!r}, got {different[0]!r}; cast both to one ClassLabel"
-            )
+        return decode_all(contents, self.size, [f"row {place} of {name}{where}" for place in range(len(images))])
 
     def _input(self, split: "datasets.Dataset") -> str:
         import datasets
@@ -136,6 +113,13 @@ def _dtype(feature: Any) -> str | None:
     while hasattr(feature, "feature"):
         feature = feature.feature
     return getattr(feature, "dtype", None)
+
+
+def _values(split: "datasets.Dataset", name: str) -> Any:
+    """Returns a column's values, as numpy has them. Raises ValueError if some are missing."""
+    column = split.select_columns([name])
+    _require_values(name, column.with_format("arrow")[:][name].null_count)
+    return column.with_format("numpy")[:][name]
 
 
 def _require_values(name: str, missing: int) -> None:

@@ -65,12 +65,14 @@ def require_numbers(x: Any, what: str) -> None:
             raise BadValue(f"{text}, got {array.dtype} of shape {array.shape!r}; {cure_of(array, 'x')}")
 
 
-def stored(x: np.ndarray, kind: As, what: str, exact: bool) -> np.ndarray:
+def stored(x: Any, kind: str, what: str, exact: bool) -> Any:
     """Returns inputs as `Split` holds them. Raises ValueError if they cannot be of this kind.
 
     what: how errors call them. exact: whether numbers that float32 would round stay float64, to be standardised first:
-    large ones may differ by less than float32 can tell.
+    large ones may differ by less than float32 can tell. Named inputs stay whole numbers, truth values and floats.
     """
+    if isinstance(x, NamedArrays):
+        return NamedArrays({name: _by_itself(array, f"{what} {name!r}") for name, array in x.items()})
     if x.ndim not in _AXES[kind]:
         axes = " or ".join(map(str, _AXES[kind]))
         must = f"{what} must have {axes} axes for `inputs: {kind}`, got shape {x.shape!r}"
@@ -91,11 +93,6 @@ def stored(x: np.ndarray, kind: As, what: str, exact: bool) -> np.ndarray:
     elif kind == "images_last" and not pixels:
         x = x.transpose(0, 3, 1, 2)
     return np.ascontiguousarray(x)
-
-
-def stored_by_name(x: NamedArrays, what: str) -> NamedArrays:
-    """Returns named inputs as `Split` holds them: whole numbers and truth values, or floats as they are."""
-    return NamedArrays({name: _by_itself(array, f"{what} {name!r}") for name, array in x.items()})
 
 
 def _by_itself(x: np.ndarray, what: str) -> np.ndarray:

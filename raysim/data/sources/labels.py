@@ -12,7 +12,7 @@ from raysim.parts.errors import BadValue
 
 MOST = 100  # classes that whole numbers are without a word
 _EXACT = 2**53  # whole numbers below it are told apart as float64
-_TEXTS, _NUMBERS = "US", "fiub"
+_KINDS = {"i": "whole numbers", "u": "whole numbers", "b": "booleans", "f": "floats", "U": "texts", "S": "texts"}
 
 
 class Said(NamedTuple):
@@ -29,165 +29,135 @@ def one_axis(y: np.ndarray) -> np.ndarray:
     return y.reshape(len(y)) if y.ndim > 1 and set(y.shape[1:]) == {1} else y
 
 
-def questions(train: np.ndarray, test: np.ndarray | None, said: Said) -> list[Open]:
-    """Asks what labels are where no rule says it, and which of those of places is none."""
-    for y in (train,) if test is None else (train, test):
-        if y.dtype.kind not in _NUMBERS + _TEXTS:
+def questions(ys: Sequence[np.ndarray], said: Said) -> list[Open]:
+    """Asks what the labels of training samples, and of test samples, are where no rule says it."""
+    for y in ys:
+        if y.dtype.kind not in _KINDS:
             cure = cure_of(y, "y") if y.dtype.kind in "cmM" else "give numbers or texts, and a value in every row"
             raise BadValue(f"y must be numbers or texts, got {y.dtype} of shape {y.shape!r}; {cure}")
-    y = one_axis(train)
-    if said.names:
+    y = one_axis(ys[0])
+    whole = y.dtype.kind in "iu"
+    if said.names or (said.num_classes is not None and whole and (y.ndim == 1 or said.task)):
         return []
-    if said.task is None:
-        floats = test is not None and test.dtype.kind == "f"
-        return [] if y.ndim == 1 and not floats and _are_classes(y, said) else [_what(y)]
-    if said.task == "classes" and y.ndim > 1 and y.dtype.kind in "iu" and said.num_classes is None:
-        void = IGNORED if said.ignore is None else said.ignore
-        values = np.setdiff1d(y if test is None else np.union1d(y, test), void)
-        if not _fill(values):
-            last = int(values.max())
-            text = f"must say which of the labels {shown(values)} up to {last} is none, or that some do not occur"
-            answers = {
-                f"ignore: {last}": f"{last} is no label: no loss and no metric counts it",
-                f"num_classes: {last + 1}": f"labels are 0 to {last}, of which some do not occur",
-            }
-            return [Open("ignore", text, answers)]
-    return []
+    if said.task is None and y.ndim > 1:
+        return [_of_several(y)]
+    if said.task is None and (any(one.dtype.kind == "f" for one in ys) or (whole and not _fill(np.unique(y), MOST))):
+        return [_of_one(y)]
+    if said.task != "classes" or y.ndim == 1 or not whole:
+        return []
+    values = np.setdiff1d(np.concatenate([np.unique(one) for one in ys]), _void(said))
+    if _fill(values):
+        return []
+    last = int(values[-1])
+    text = f"must say which of the labels {shown(values)} up to {last} is none, or that some do not occur"
+    answers = {
+        f"ignore: {last}": f"{last} is no label: no loss and no metric counts it",
+        f"num_classes: {last + 1}": f"labels are 0 to {last}, of which some do not occur",
+    }
+    return [Open("ignore", text, answers)]
 
 
-def _are_classes(y: np.ndarray, said: Said) -> bool:
-    if y.dtype.kind not in "iu":
-        return y.dtype.kind != "f"
-    return said.num_classes is not None or (_fill(values := np.unique(y)) and len(values) <= MOST)
+def _void(said: Said) -> int:
+    return IGNORED if said.ignore is None else said.ignore
 
 
-def _fill(values: np.ndarray) -> bool:
-    """Whether sorted values are 0, 1, 2 and so on."""
-    return np.array_equal(values, np.arange(len(values)))
+def _fill(values: np.ndarray, most: int | None = None) -> bool:
+    """Whether sorted values are 0, 1, 2 and so on, and no more than `most`."""
+    return np.array_equal(values, np.arange(len(values))) and (most is None or len(values) <= most)
 
 
-def _what(y: np.ndarray) -> Open:
-    """Asks what labels are, with the answers that are possible."""
-    if y.ndim == 1:
-        values = np.unique(y)
-        kind = "floats" if y.dtype.kind == "f" else "whole numbers"
-        text = f"must say what y are, {kind} of {len(values)} values, {shown(values)}"
-        last = int(values[-1]) if y.dtype.kind in "iu" else 0
-        answers = {
-            "task: regression": "numbers that are predicted, with the squared error as the loss",
-            "task: classes": "each value is a class; they are numbered in sorted order",
-        }
-        if y.dtype.kind in "iu" and values[0] >= 0:
-            answers[f"num_classes: {last + 1}"] = f"classes 0 to {last}, of which some may not occur"
-        odd = values[0] if values[0] < 0 else values[-1]
-        if y.dtype.kind in "iu" and not _fill(values) and _fill(values[values != odd]):
-            answers[f"ignore: {odd}"] = f"{odd} is no label, and its samples are left out"
-        return Open("task", text, answers)
+def _of_one(y: np.ndarray) -> Open:
+    """Asks what labels (n,) are."""
+    values = np.unique(y)
+    text = f"must say what y are, {_KINDS[y.dtype.kind]} of {len(values)} values, {shown(values)}"
+    answers = {
+        "task: regression": "numbers that are predicted, with the squared error as the loss",
+        "task: classes": "each value is a class; they are numbered in sorted order",
+    }
+    if y.dtype.kind in "iu" and values[0] >= 0:
+        answers[f"num_classes: {values[-1] + 1}"] = f"classes 0 to {values[-1]}, of which some may not occur"
+    odd = values[0] if values[0] < 0 else values[-1]
+    if y.dtype.kind in "iu" and not _fill(values) and _fill(values[values != odd]):
+        answers[f"ignore: {odd}"] = f"{odd} is no label, and its samples are left out"
+    return Open("task", text, answers)
+
+
+def _of_several(y: np.ndarray) -> Open:
+    """Asks what labels of several axes are."""
     text = f"must say what y are, {y.dtype} of shape {y.shape!r}: a sample has one label, or several"
     answers = {"task: regression": "each number is a target", "task: multi_label": "each is 0 or 1, a label by itself"}
     if y.dtype.kind in "iu":
         answers["task: classes"] = "a label for each token (n, length) or pixel (n, height, width)"
-    bits = y.ndim == 2 and y.dtype.kind in _NUMBERS and bool(((y == 0) | (y == 1)).all())
-    if bits and bool((y.sum(axis=1) == 1).all()):
+    if y.ndim == 2 and ((y == 0) | (y == 1)).all() and ((y == 1).sum(axis=1) == 1).all():
         text += "; rows are one-hot, so give y.argmax(axis=1), or"
     return Open("task", text, answers)
 
 
-def labels_of(train: np.ndarray, test: np.ndarray | None, said: Said) -> tuple[np.ndarray, LabelMeaning]:
+def labels_of(ys: Sequence[np.ndarray], said: Said) -> tuple[np.ndarray, LabelMeaning]:
     """Returns the labels, int64, or targets, float32, of all samples, training samples first, and what they are.
 
-    They are (n,), or have an axis for targets, or those of a sample's places. Raises ValueError if they are not what is
-    said, or if test samples have a label that no training sample has.
+    ys: of the training samples and, if they are apart, of the test samples. Labels are (n,), or have an axis for
+    targets, or those of a sample's places. Raises ValueError if they are not what is said, or if test samples have a
+    label that no training sample has.
     """
-    if test is not None:
-        require_alike((train, test), ("training samples", "test samples"))
-    y = one_axis(train if test is None else joined_labels([train, test]))
+    require_alike(ys, ("training samples", "test samples"))
+    y, train = one_axis(joined_labels(ys)), len(ys[0])
     if said.task == "multi_label":
-        bits = (y == 0) | (y == 1)
-        if y.ndim == 1:
-            y, bits = y[:, None], bits[:, None]
-        if y.ndim != 2 or y.dtype.kind not in _NUMBERS or not bits.all():
-            got = f"{y.dtype} of shape {y.shape!r}"
-            if y.ndim == 2 and y.dtype.kind in _NUMBERS:
-                got += f", with {_first(y, ~bits, len(train))}; make it 0 or 1"
-            raise BadValue(f"y must be 0 or 1 for each of several labels, (n, labels), got {got}")
+        y = y if y.ndim > 1 else y[:, None]
+        _require(y, (y == 0) | (y == 1), "y must be 0 or 1 for each of several labels, (n, labels)", train)
         return y.astype(np.float32), LabelMeaning("multi_label", y.shape[1])
     if said.task == "regression":
-        return _targets(y, len(train))
+        if _KINDS[y.dtype.kind] == "texts" or y.ndim > 2:
+            must = "y must be numbers (n,) or (n, targets) for `task: regression`"
+            raise BadValue(f"{must}, got {y.dtype} of shape {y.shape!r}; make numbers of them")
+        with np.errstate(over="ignore"):
+            targets = y.astype(np.float32)
+        _require(y, np.isfinite(targets), "targets must be finite", train)
+        return targets, LabelMeaning("regression", y.shape[1] if y.ndim > 1 else 1)
     if y.dtype.kind == "f":
-        whole = (np.abs(y) < _EXACT) & (y == np.floor(y))
-        if not whole.all():
-            must = "y must be whole numbers below 2**53 for `task: classes`"
-            raise BadValue(f"{must}, got {_first(y, ~whole, len(train))}; correct them")
+        must = "y must be whole numbers below 2**53 for `task: classes`"
+        _require(y, (np.abs(y) < _EXACT) & (y == np.floor(y)), must, train)
         y = y.astype(np.int64)
+    whole, known = y.dtype.kind in "iu", len(said.names) or said.num_classes
     if y.ndim > 1:
-        return _of_places(y, len(train), said)
-    known = len(said.names) or said.num_classes
-    if known is not None and y.dtype.kind in "iu":
-        if (wrong := (y < 0) | (y >= known)).any():
-            text = f"got {_first(y, wrong, len(train))}, which stands for no label; leave out the samples without one"
-            raise BadValue(f"labels must be 0 to {known - 1}, {text}")
+        if not whole or y.ndim > 3:
+            must = "y must be whole numbers for each token (n, length) or pixel (n, height, width) for `task: classes`"
+            raise BadValue(f"{must}, got {y.dtype} of shape {y.shape!r}; correct `task`")
+        void = y == _void(said)
+        known = known or int(y.max(initial=0, where=~void)) + 1
+        _require(y, void | ((y >= 0) & (y < known)), f"labels must be 0 to {known - 1}, or `ignore`", train)
+        return np.where(void, IGNORED, y.astype(np.int64)), LabelMeaning("classes", known, (), y.shape[1:])
+    if known is not None and whole:
+        _require(y, (y >= 0) & (y < known), f"labels must be 0 to {known - 1}, or `ignore`", train)
         return y.astype(np.int64), LabelMeaning("classes", known, said.names)
     values, place = np.unique(y, return_inverse=True)
-    if len(strangers := np.setdiff1d(y[len(train) :], y[: len(train)])):
-        times = np.count_nonzero(y == strangers[0])
-        raise BadValue(
-            f"labels of test samples must be labels of training samples, got {strangers[0].item()!r} in "
-            f"{times} test samples only; correct the labels, or leave these out"
-        )
-    names = () if _fill(values) else tuple(values.tolist())
-    return place.astype(np.int64), LabelMeaning("classes", len(values), names)
+    of_training = np.isin(y, y[:train])
+    _require(y, of_training, "labels of test samples must be labels of training samples", train)
+    return place.astype(np.int64), LabelMeaning("classes", len(values), () if _fill(values) else tuple(values.tolist()))
 
 
-def _of_places(y: np.ndarray, train: int, said: Said) -> tuple[np.ndarray, LabelMeaning]:
-    """Returns labels of the tokens (n, length) or pixels (n, height, width) of samples, which keep their numbers."""
-    if y.dtype.kind not in "iu" or y.ndim > 3:
-        must = "y must be whole numbers for each token (n, length) or pixel (n, height, width) for `task: classes`"
-        raise BadValue(f"{must}, got {y.dtype} of shape {y.shape!r}; correct `task`")
-    void = y == (IGNORED if said.ignore is None else said.ignore)
-    classes = said.num_classes or int(y.max(initial=0, where=~void)) + 1
-    if (wrong := ~void & ((y < 0) | (y >= classes))).any():
-        raise BadValue(f"labels must be 0 to {classes - 1}, or `ignore`, got {_first(y, wrong, train)}; correct them")
-    return np.where(void, IGNORED, y.astype(np.int64)), LabelMeaning("classes", classes, (), y.shape[1:])
-
-
-def _targets(y: np.ndarray, train: int) -> tuple[np.ndarray, LabelMeaning]:
-    if y.dtype.kind not in _NUMBERS or y.ndim > 2:
-        text = f"must be numbers (n,) or (n, targets) for `task: regression`, got {y.dtype} of shape {y.shape!r}"
-        raise BadValue(f"y {text}; make numbers of them")
-    with np.errstate(over="ignore"):
-        targets: np.ndarray = y.astype(np.float32)
-    if number := int(np.count_nonzero(wrong := ~np.isfinite(targets))):
-        text = f"got {number} that are not, such as {_first(y, wrong, train)}; fill them, or leave their samples out"
-        raise BadValue(f"targets must be finite, {text}")
-    return targets, LabelMeaning("regression", y.shape[1] if y.ndim > 1 else 1)
+def _require(y: np.ndarray, right: np.ndarray, must: str, train: int) -> None:
+    """Raises ValueError, with how many labels are wrong and where the first is. train: training samples."""
+    if not right.all():
+        place = np.argwhere(~right)[0]
+        row = f"row {place[0]}" if place[0] < train else f"test row {place[0] - train}"
+        got = f"got {np.count_nonzero(~right)} that are not, such as {y[tuple(place)]} in {row}"
+        raise BadValue(f"{must}, {got}; correct them, or leave their samples out")
 
 
 def joined_labels(parts: Sequence[np.ndarray]) -> np.ndarray:
     """Returns the labels of all parts. Whole numbers stay so: numpy would make floats of int64 and uint64."""
-    if not all(part.dtype.kind in "iub" for part in parts) or all(part.dtype.kind != "u" for part in parts):
-        return np.concatenate(parts)
-    low = min((int(part.min()) for part in parts if part.size), default=0)
-    kind = np.dtype(np.int64 if low < 0 else np.uint64)
-    for part in parts:
-        if part.size and int(part.max()) > np.iinfo(kind).max:
-            raise BadValue(f"y must be whole numbers of 64 bits, got {low} and {part.max()}; number the labels from 0")
-    return np.concatenate([part.astype(kind) for part in parts])
+    kinds = {part.dtype.kind for part in parts}
+    if "u" in kinds and len(kinds) > 1 and kinds <= {*"iub"}:
+        if max(int(part.max()) for part in parts if part.size) > np.iinfo(np.int64).max:
+            raise BadValue("y must be whole numbers below 2**63; number the labels from 0")
+        parts = [part.astype(np.int64) for part in parts]
+    return np.concatenate(parts)
 
 
 def require_alike(parts: Sequence[np.ndarray], names: Sequence[str]) -> None:
-    """Raises ValueError unless all parts hold texts, or none does: numpy would make texts of numbers.
-
-    names: of the parts.
-    """
-    for part, name in zip(parts[1:], names[1:], strict=True):
-        if (parts[0].dtype.kind in _TEXTS) != (part.dtype.kind in _TEXTS):
+    """Raises ValueError unless all parts hold texts, or none does: numpy would make texts of numbers."""
+    for part, name in zip(parts[1:], names[1:], strict=False):
+        if (parts[0].dtype.kind in "US") != (part.dtype.kind in "US"):
             got = f"got {parts[0].dtype} of {names[0]} and {part.dtype} of {name}"
             raise BadValue(f"y must be texts in both, or numbers, {got}; make them alike")
-
-
-def _first(y: np.ndarray, wrong: np.ndarray, train: int) -> str:
-    """Says what the first wrong label or target is, and where. train: number of training samples."""
-    place = np.argwhere(wrong)[0]
-    row = int(place[0])
-    return f"{y[tuple(place)]} in {f'row {row}' if row < train else f'test row {row - train}'}"

@@ -59,8 +59,7 @@ class Parquet(Images):
         n = train.table.num_rows
         names = [rows.place(row) for rows in (train, test) for row in range(rows.table.num_rows)]
         x = decode_all(contents, self.size, names)
-        labels, test_labels = plain(train.table, self.label), plain(test.table, self.label)
-        y, meant = labels_of(labels, test_labels, Said("classes"))
+        y, meant = labels_of([plain(rows.table, self.label) for rows in (train, test)], Said("classes"))
         dataset = self.dataset(
             Split(x[:n], y[:n], {name: np.array(train.table[name].to_pylist()) for name in self.columns}),
             Split(x[n:], y[n:], {name: np.array(test.table[name].to_pylist()) for name in of_test}),

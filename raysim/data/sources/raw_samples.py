@@ -2,25 +2,16 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, cast
 
 import numpy as np
 from pydantic import Field
 
 from raysim.data.dataset import Dataset, Loss, Split
-from raysim.data.meaning import InputMeaning, LabelMeaning, Meaning, require_answered
+from raysim.data.meaning import InputMeaning, Meaning, require_answered
 from raysim.data.named import NamedArrays, are_pixels, by_name, shape_of, shape_text
 from raysim.data.sources.images import Images
-from raysim.data.sources.inputs import (
-    KINDS,
-    As,
-    kind_of,
-    question,
-    require_numbers,
-    standardised,
-    stored,
-    stored_by_name,
-)
+from raysim.data.sources.inputs import KINDS, As, kind_of, question, require_numbers, standardised, stored
 from raysim.data.sources.labels import Said, labels_of, one_axis, questions
 from raysim.data.sources.source import Share
 from raysim.data.sources.subset import balanced, tested
@@ -34,6 +25,7 @@ LOSSES: dict[str, Loss] = {
     "multi_label": "binary_cross_entropy",
 }
 Names = Annotated[tuple[str, ...], Field(min_length=1)]
+_SPLITS = ("training inputs", "test inputs")  # how errors call them
 
 
 class Raw(NamedTuple):
@@ -98,50 +90,33 @@ class RawSamples(Images):
         Raises ValueError if they are not samples as above, if the splits do not agree, or if it is not said what they
         are.
         """
-        train, test = self._labelled(train), None if test is None else self._labelled(test)
-        said = Said(self.task, self.num_classes, self.ignore, train.names)
-        kind = self._kind(train.x)
-        asked = questions(train.y, None if test is None else test.y, said)
-        require_answered([*([question(train.x)] if kind is None else []), *asked])
-        x = self._stored(train.x, kind, "training inputs")
-        y, labels = labels_of(train.y, None if test is None else test.y, said)
-        if test is None:
-            splits = tested(Split(x, y, train.columns), self.test_share)
-        else:
-            test_x, cut = self._stored(test.x, kind, "test inputs"), len(train.y)
-            if shape_of(test_x) != shape_of(x) or are_pixels(test_x) != are_pixels(x):
-                must, got = _in_words(x), _in_words(test_x)
-                raise BadValue(f"test inputs must be as the training inputs, {must}, got {got}; make them alike")
-            splits = Split(x, y[:cut], train.columns), Split(test_x, y[cut:], test.columns)
-        return self._scaled(*splits, kind, labels, tuple(unused))
-
-    def _kind(self, x: Any) -> str | None:
-        require_numbers(x, "training inputs")
-        return "named" if isinstance(self.inputs, tuple) or isinstance(x, NamedArrays) else kind_of(x, self.inputs)
-
-    def _stored(self, x: Any, kind: Any, what: str) -> Any:
-        require_numbers(x, what)
-        return stored_by_name(x, what) if kind == "named" else stored(x, kind, what, self.scale == "standard")
-
-    def _scaled(self, train: Split, test: Split, kind: Any, labels: LabelMeaning, unused: tuple[str, ...]) -> Dataset:
-        """Returns the data set of the samples that are used, scaled."""
-        loss, mean, std = LOSSES[labels.task], (), ()
-        if train.pixels:
-            images = self.dataset(train, test, labels.outputs)
+        raws = [self._labelled(one) for one in (train, test) if one is not None]
+        ys, said = [one.y for one in raws], Said(self.task, self.num_classes, self.ignore, train.names)
+        for one, what in zip(raws, _SPLITS, strict=False):
+            require_numbers(one.x, what)
+        kind = "named" if isinstance(raws[0].x, NamedArrays) else kind_of(raws[0].x, cast(As | None, self.inputs))
+        require_answered([*([question(raws[0].x)] if kind is None else []), *questions(ys, said)])
+        xs = [
+            stored(one.x, str(kind), what, self.scale == "standard") for one, what in zip(raws, _SPLITS, strict=False)
+        ]
+        if shape_of(xs[-1]) != shape_of(xs[0]) or are_pixels(xs[-1]) != are_pixels(xs[0]):
+            must, got = _in_words(xs[0]), _in_words(xs[1])
+            raise BadValue(f"test inputs must be as the training inputs, {must}, got {got}; make them alike")
+        y, labels = labels_of(ys, said)
+        splits = splits_of(xs, y, [one.columns for one in raws], self.test_share)
+        if splits[0].pixels:
+            images = self.dataset(*splits, labels.outputs)
             inputs = InputMeaning.of(images.train.x, images.mean, images.std)
-            return replace(images, loss=loss, meaning=Meaning(inputs, labels, unused=unused))
+            return replace(images, loss=LOSSES[labels.task], meaning=Meaning(inputs, labels, unused=tuple(unused)))
         if self.size is not None or self.channels is not None:
             raise BadValue(
                 f"`size` and `channels` must be null unless inputs are images of bytes (uint8), got "
-                f"{_in_words(train.x)}; leave them out, or give bytes"
+                f"{_in_words(xs[0])}; leave them out, or give bytes"
             )
-        train = balanced(train, self.train_samples, labels.outputs, "train_samples")
-        test = balanced(test, self.test_samples, labels.outputs, "test_samples")
-        if self.scale == "standard" and isinstance(train.x, np.ndarray) and train.x.dtype.kind == "f":
-            train, test, numbers = standardised(train, test, kind)
-            mean, std = (tuple(one.tolist()) for one in numbers)
-        inputs = InputMeaning.of(train.x, mean, std, KINDS.get(kind))
-        return Dataset(train, test, labels.outputs, loss=loss, meaning=Meaning(inputs, labels, unused=unused))
+        inputs = InputMeaning.of(splits[0].x, kind=KINDS.get(str(kind)))
+        scales = self.scale == "standard" and not isinstance(xs[0], NamedArrays) and xs[0].dtype.kind == "f"
+        limits = (self.train_samples, self.test_samples)
+        return dataset_of(splits, Meaning(inputs, labels, unused=tuple(unused)), limits, scales)
 
     def _labelled(self, raw: Raw) -> Raw:
         """Returns the samples that have a label, with columns (n,). Raises ValueError if a column lacks a value, which
@@ -158,6 +133,30 @@ class RawSamples(Images):
             return raw._replace(y=y, columns=columns)
         rows = np.flatnonzero(y != self.ignore)
         return raw._replace(x=raw.x[rows], y=y[rows], columns={name: one[rows] for name, one in columns.items()})
+
+
+def splits_of(xs: list[Any], y: np.ndarray, columns: list[dict[str, np.ndarray]], share: float) -> tuple[Split, Split]:
+    """Returns the training and the test samples: those of each split or, of one, a share for testing. y: of all."""
+    ys = np.split(y, [len(xs[0])])
+    splits = [Split(x, part, sides) for x, part, sides in zip(xs, ys, columns, strict=False)]
+    return (splits[0], splits[1]) if len(splits) == 2 else tested(splits[0], share)
+
+
+def dataset_of(
+    splits: tuple[Split, Split], meaning: Meaning, limits: tuple[int | None, int | None], scales: bool
+) -> Dataset:
+    """Returns the data set of samples that are no pixels. limits: how many training and test samples are used; scales:
+    whether inputs get mean 0 and deviation 1."""
+    labels = meaning.labels
+    keys = ("train_samples", "test_samples")
+    train, test = (
+        balanced(split, limit, labels.outputs, key) for split, limit, key in zip(splits, limits, keys, strict=True)
+    )
+    if scales:
+        train, test, numbers = standardised(train, test, meaning.inputs.kind)
+        mean, std = (tuple(one.tolist()) for one in numbers)
+        meaning = replace(meaning, inputs=replace(meaning.inputs, mean=mean, std=std, dtype="float32"))
+    return Dataset(train, test, labels.outputs, loss=LOSSES[labels.task], meaning=meaning)
 
 
 def _in_words(x: Any) -> str:

@@ -21,7 +21,7 @@ from results.store import in_arrow, local_copy
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_BETWEEN = {";": '";"', "\t": '"\\t"', "|": '"|"'}  # what may be between cells, as YAML writes it
+_BETWEEN = {",": '","', ";": '";"', "\t": '"\\t"', "|": '"|"'}  # what may be between cells, as YAML writes it
 
 
 class Cells(NamedTuple):

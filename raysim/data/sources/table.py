@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import BeforeValidator, Field, field_serializer, model_validator
 
-from raysim.data.dataset import Dataset, Split
+from raysim.data.dataset import Dataset
 from raysim.data.meaning import InputMeaning, Meaning, Open, require_answered
 from raysim.data.sources.columns import is_numeric, numbers, plain, require, require_plain, table_of
 from raysim.data.sources.in_memory import InMemory, as_columns, contents
-from raysim.data.sources.inputs import standardised
 from raysim.data.sources.labels import Said, labels_of, questions
-from raysim.data.sources.raw_samples import LOSSES
+from raysim.data.sources.raw_samples import dataset_of, splits_of
 from raysim.data.sources.reading import matching
 from raysim.data.sources.rows import Cells, Rows, first_text, is_number, read_files
 from raysim.data.sources.source import Share, Source
-from raysim.data.sources.subset import balanced, tested
 from raysim.parts.errors import BadValue
 from raysim.parts.part import Count
 from raysim.terms import Inputs
@@ -116,26 +114,13 @@ class Table(Source):
         features = self.features or self._others(rows[0].table)
         for some in rows:
             require(some, (*features, self.label, *self._sides))
-        train_y, *of_test = (plain(some.table, self.label) for some in rows)
-        test_y = of_test[0] if of_test else None
-        said = Said(self.task)
-        asked = [*self._asked(rows, features), *self._asked_of_label(rows)]
-        require_answered([*asked, *questions(train_y, test_y, said)])
+        ys, said = [plain(some.table, self.label) for some in rows], Said(self.task)
+        require_answered([*self._asked(rows, features), *self._asked_of_label(rows), *questions(ys, said)])
         names, inputs = self._inputs(rows, features)
-        y, labels = labels_of(train_y, test_y, said)
-        splits, start = [], 0
-        for some, x in zip(rows, inputs, strict=True):
-            splits.append(Split(x, y[start : start + len(x)], self._columns(some)))
-            start += len(x)
-        train, test = splits if len(splits) == 2 else tested(splits[0], self.test_share)
-        train = balanced(train, self.train_samples, labels.outputs, "train_samples")
-        test = balanced(test, self.test_samples, labels.outputs, "test_samples")
-        mean, std = (), ()
-        if self.standardise:
-            train, test, scaling = standardised(train, test, "features")
-            mean, std = (tuple(one.tolist()) for one in scaling)
-        meaning = Meaning(InputMeaning("features", (len(names),), "float32", names, mean, std), labels)
-        return Dataset(train, test, labels.outputs, loss=LOSSES[labels.task], meaning=meaning)
+        y, labels = labels_of(ys, said)
+        splits = splits_of(inputs, y, [self._columns(some) for some in rows], self.test_share)
+        meaning = Meaning(InputMeaning("features", (len(names),), "float32", names), labels)
+        return dataset_of(splits, meaning, (self.train_samples, self.test_samples), self.standardise)
 
     def _rows(self) -> Iterator[Rows]:
         """Yields the rows of all samples, or those of the training samples and then, if apart, of the test samples."""

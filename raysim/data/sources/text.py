@@ -151,7 +151,7 @@ class Text(Source):
         y = [one.labels(width) for one in made]
         meant = LabelMeaning("classes", tokens.size, (), (width,))
         if labels is not None:
-            both, meant = labels_of(labels[0], labels[1] if len(labels) > 1 else None, Said("classes"))
+            both, meant = labels_of(labels, Said("classes"))
             y = np.split(both, [len(labels[0])])
         for one, targets, part in zip(made, y, ("train", "test"), strict=False):
             ids, mask = one.ids(width), one.mask(width)
