@@ -12,79 +12,75 @@ import pytest
 from actors import MissingResources, Needs
 
 
-def test_a_local_ray_is_large_enough_for_every_run_to_come(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """With what Ray was asked to start or connect, in a process that is not connected to any; {} if it was not."""
+    from actors import connection
+
+    found: dict[str, Any] = {}
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr(connection.ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(connection.ray, "init", lambda **options: found.update(options))
+    return found
+
+
+def connect(actors: dict[str, float], address: str | None = None) -> None:
+    """actors: the CPUs that each needs."""
     from actors import connection
     from actors.placement import Demand
 
-    seen: dict[str, Any] = {}
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    monkeypatch.setattr(connection.ray, "is_initialized", lambda: False)
-    monkeypatch.setattr(connection.ray, "init", lambda **options: seen.update(options))
-    connection.connect([Demand({"a": Needs(1.0)}), Demand({f"c{n}": Needs(15.0) for n in range(9)})])
-    assert (seen["address"], seen["num_cpus"]) == ("local", 135)
+    connection.connect([Demand({}), Demand({name: Needs(cpus) for name, cpus in actors.items()})], address)
 
 
-def test_more_actors_than_the_machine_has_memory_for_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    from actors import connection
-    from actors.placement import Demand
+def test_a_local_ray_is_large_enough_for_every_run_to_come(asked: dict[str, Any]) -> None:
+    connect({f"c{n}": 15.0 for n in range(9)})
+    assert (asked["address"], asked["num_cpus"]) == ("local", 135)
 
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    monkeypatch.setattr(connection.ray, "is_initialized", lambda: False)
-    demand = Demand({f"c{number}": Needs(1.0) for number in range(100_000)})
+
+def test_more_actors_than_the_machine_has_memory_for_are_refused(asked: dict[str, Any]) -> None:
     with pytest.raises(MissingResources, match=r"must have memory for 100000 actors of at least 0\.3 GB, got \d+ GB"):
-        connection.connect([demand])
+        connect({f"c{number}": 1.0 for number in range(100_000)})
+    assert not asked
 
 
-def test_a_local_ray_that_does_not_start_ends_with_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    from actors import connection
-    from actors.placement import Demand
-
+def test_a_local_ray_that_does_not_start_ends_with_a_line(
+    asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def init(**options: Any) -> None:
         raise Exception("The current node timed out during startup.")
 
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    monkeypatch.setattr(connection.ray, "is_initialized", lambda: False)
-    monkeypatch.setattr(connection.ray, "init", init)
+    monkeypatch.setattr("actors.connection.ray.init", init)
     with pytest.raises(MissingResources, match="Ray did not start on this machine: The current node timed out"):
-        connection.connect([Demand({"a": Needs(1.0)})])
+        connect({"a": 1.0})
 
 
-def test_no_ray_for_auto_is_told_with_what_starts_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    from actors import connection
-
+def test_no_ray_for_auto_is_told_with_what_starts_one(asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     def find(*_: Any) -> str:
         raise ConnectionError("Could not find any running Ray instance.")
 
-    monkeypatch.setattr(connection.ray, "is_initialized", lambda: False)
-    monkeypatch.setattr(connection, "get_ray_address_from_environment", find)
+    monkeypatch.setattr("actors.connection.get_ray_address_from_environment", find)
     with pytest.raises(MissingResources, match="none was found; `ray start --head` starts one, and 'local' stands for"):
-        connection.connect([], "auto")
+        connect({}, "auto")
 
 
-def test_a_cluster_that_is_gone_is_not_waited_for_below_auto(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_that_is_gone_is_not_waited_for_below_auto(
+    asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Ray keeps the address of a cluster that ended without `ray stop`, and would try it for minutes."""
-    from actors import connection
-
-    def init(**options: Any) -> None:
-        pytest.fail("it is tried")
-
     with socket.socket() as taken:  # nobody listens
         taken.bind(("127.0.0.1", 0))
         gone = f"127.0.0.1:{taken.getsockname()[1]}"
         monkeypatch.setenv("RAY_ADDRESS", gone)
-        monkeypatch.setattr(connection.ray, "is_initialized", lambda: False)
-        monkeypatch.setattr(connection.ray, "init", init)
         with pytest.raises(MissingResources, match=f"must answer there, got '{gone}'"):
-            connection.connect([], "auto")
+            connect({}, "auto")
+    assert not asked
 
 
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n"], ids=["silent", "web"])
-def test_what_accepts_and_is_no_ray_is_not_waited_for(answer: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    from actors import connection
-
-    monkeypatch.setattr(connection.ray, "is_initialized", lambda: False)
-    monkeypatch.setattr(connection.ray, "init", lambda **_: pytest.fail("it is tried"))
-    monkeypatch.setattr(connection, "PROBE_S", 0.3)
+def test_what_accepts_and_is_no_ray_is_not_waited_for(
+    answer: bytes, asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("actors.connection.PROBE_S", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
@@ -96,8 +92,9 @@ def test_what_accepts_and_is_no_ray_is_not_waited_for(answer: bytes, monkeypatch
         thread = threading.Thread(target=serve)
         thread.start()
         with pytest.raises(MissingResources, match="a Ray cluster must answer there"):
-            connection.connect([], f"127.0.0.1:{server.getsockname()[1]}")
+            connect({}, f"127.0.0.1:{server.getsockname()[1]}")
         thread.join()
+    assert not asked
 
 
 @pytest.mark.parametrize("there", [True, False])

@@ -65,17 +65,6 @@ def test_equal_terms_have_the_same_actors_and_others_new_ones_beside_them_while_
 
 
 @pytest.mark.slow
-def test_code_that_actors_have_imported_must_not_have_changed(session: "Session") -> None:
-    first = processes(session, code={"one.py": "as it was"})
-    assert processes(session) == first == processes(session, code={"two.py": "as it was"})
-    both = {"one.py": "as it was", "two.py": "as it was"}
-    assert processes(session, code=both) == first
-    changed = processes(session, code={"two.py": "another"})
-    assert not set(changed) & set(first)
-    assert not set(processes(session, code=None)) & {*changed, *first}  # nobody knows what it is
-
-
-@pytest.mark.slow
 def test_those_that_wait_end_when_they_are_told_to_or_after_a_while(
     session: "Session", monkeypatch: pytest.MonkeyPatch
 ) -> None:

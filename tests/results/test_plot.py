@@ -13,8 +13,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 from reported_runs import evaluation, made, step
 
-from results import NotComparable, Runs, load, write_json
-from results import style
+from results import NotComparable, Runs, load, style, write_json
 
 
 @pytest.fixture

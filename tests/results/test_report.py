@@ -17,9 +17,8 @@ from reported_runs import Rows, evaluation, made, peers, step, when
 from table_rows import update
 from typer.testing import Result
 
-from results import CannotWrite, NotComparable, Writer, load, write_json
+from results import CannotWrite, NotComparable, Writer, load, style, write_json
 from results.groups import grouped
-from results import style
 from results.report import Report, report
 from results.report.columns import of_all_clients
 from results.report.curves import points

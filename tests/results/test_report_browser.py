@@ -11,8 +11,7 @@ from PIL import Image
 from reported_runs import made, peers
 
 import raysim
-from results import load
-from results import style
+from results import load, style
 from results.report import report
 
 PAGES = ["clients", "peers"]

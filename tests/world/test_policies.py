@@ -12,7 +12,7 @@ from raysim.algorithms import Round
 from raysim.world import Candidates, Reports, World
 from raysim.world.clock import Horizon
 from raysim.world.policies.given import BySamples, Stratified, WeightedPolicy
-from raysim.world.server_happening import Closed, Stepped
+from raysim.world.server_happening import Stepped
 from raysim.world.server_timeline import ServerTimeline
 
 SECONDS = {"name": "constant", "value": 1.0, "unit": "seconds"}
@@ -55,14 +55,6 @@ def test_clients_of_more_weight_are_picked_more_often_and_those_of_none_never() 
     assert abs(picked.count(1) - 300) < 4 * np.sqrt(400 * 3 / 16)
     assert sorted(policy.pick(some, 3, drawn(0))) == [0, 1]
     assert policy.pick(candidates([2], [5, 5, 5, 5]), 1, drawn(0)) == []
-
-
-def test_weights_equal_to_samples_pick_as_by_samples_does() -> None:
-    weighted = {"name": "weighted", "weights": (1.0, 2.0, 3.0, 4.0, 5.0)}
-    of_weights, of_samples = (
-        picks({"per_round": 2, "policy": policy}, clients=5, rounds=20) for policy in (weighted, "by_samples")
-    )
-    assert of_weights == of_samples
 
 
 def test_clients_take_turns() -> None:
@@ -117,19 +109,6 @@ def test_labels_come_from_how_the_data_are_divided(simulate: Simulate) -> None:
         most = held.groupby("client").label.last()
         for _, updates in result.pandas("updates").groupby("dispatched_at"):
             assert most[updates.client].nunique() == 10
-
-
-@pytest.mark.parametrize("name", EACH)
-def test_a_round_of_any_policy_may_end_with_the_first_reports(name: str) -> None:
-    """A round picks four, waits for three, and the next one picks among all that are not under way."""
-    delay = {"name": "exponential", "mean": 1.0, "unit": "seconds"}
-    dispatch = {"per_round": 4, "reports": 3, "policy": {"name": name, **EACH[name]}}
-    world = World.model_validate({"dispatch": dispatch, "delay": delay})
-    happenings = list(ServerTimeline(world, Round("discard"), np.arange(5) + 1, Horizon(30), seed=0))
-    used = [len(step.members) for step in happenings if isinstance(step, Stepped)]
-    assert len([h for h in happenings if isinstance(h, Closed)]) == 30
-    assert set(used) <= {1, 2, 3, 4}  # fewer than three only while those of earlier rounds are under way
-    assert used.count(3) > 10
 
 
 @pytest.mark.parametrize("dispatch", [{"per_round": 2}, {"concurrency": 2}])

@@ -157,14 +157,6 @@ def test_a_replay_says_what_it_replayed(simulate: Simulate) -> None:
     assert isinstance(replayed.module()(torch.zeros(1, 1, 8, 8)), torch.Tensor)  # it does not need the other run
 
 
-@pytest.mark.ray
-@pytest.mark.slow
-def test_the_same_bits_on_ray(ray_session: None, simulate: Simulate, tmp_path: Path) -> None:
-    recorded = simulate(scenario(SMALL, WORLDS["concurrency"][1]))
-    raw = scenario(SMALL, {"replay": str(recorded.folder)})
-    assert raysim.run(parse_scenario(raw), out=tmp_path / "ray").digest == recorded.digest
-
-
 def test_runs_are_out_of_date_where_what_they_replay_has_changed(simulate: Simulate, tmp_path: Path) -> None:
     recorded = simulate(scenario("fedbuff", WORLDS["rounds"][1]), "--dry")
     devices = tmp_path / "devices.csv"

@@ -134,20 +134,6 @@ def test_on_time_arrivals_are_as_rare_as_the_half_normal_says() -> None:
     assert abs(used - expected) < 4 * math.sqrt(expected)
 
 
-def test_as_many_are_in_flight_as_delays_make() -> None:
-    """10 a round times a mean floored delay of 15.46 rounds, once it has settled."""
-    happenings = happen(world(**FEDDLE), Round("discard"), 1000)
-    in_flight = [h.in_flight for h in happenings if isinstance(h, Closed)][200:]
-    assert np.mean(in_flight) == pytest.approx(155, rel=0.05)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_the_first_full_buffer_comes_when_it_should(seed: int) -> None:
-    """Sigma 20: round 15.7 on average at K = 50."""
-    first = steps(happen(world(**FEDDLE), Buffer(50), 40, seed=seed))[0]
-    assert 11 <= first.round <= 20
-
-
 @pytest.mark.parametrize("trigger", [Round("discard"), Round("keep"), Buffer(7)])
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 def test_every_dispatch_ends_once(trigger: Trigger, dropout: float) -> None:

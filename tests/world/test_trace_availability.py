@@ -66,13 +66,6 @@ def test_json_of_fedscale_has_a_period_for_each_client(simulate: Simulate, tmp_p
     assert dispatched(simulate, raw) == expected
 
 
-def test_parquet_says_the_same_as_csv(simulate: Simulate, tmp_path: Path) -> None:
-    path = intervals(tmp_path)
-    pd.read_csv(path).to_parquet(tmp_path / "on.parquet")
-    first, second = (dispatched(simulate, scenario(file)) for file in (path, tmp_path / "on.parquet"))
-    assert first == second
-
-
 def test_a_timeline_knows_who_is_there_as_the_trace_does(tmp_path: Path) -> None:
     """It only looks at clients that come or go, with a period and times that are no exact floating-point numbers."""
     generator = np.random.default_rng(0)
