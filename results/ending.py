@@ -77,35 +77,20 @@ class Ending(NamedTuple):
     """How a run stands, and all that is known of why it ended; None for what there is not."""
 
     status: Status
-    ended_by: str | None
-    """The key of `run` that ended it, and its value, such as "run.until.bytes=1e+09"."""
-    ended_early: str | None
-    """Why it ended before that."""
-    diverged: str | None
-    """What was not finite first, and when."""
-    error: str | None
-    """The first line of the error with which it failed."""
-    history: str | None
-    """Which run it is a fork of, and from which checkpoints it was resumed."""
-    note: str | None
-    """A remark on a run that is under way or was killed."""
-    declared_over: str | None
-    """When it was declared over."""
-    cure: str
-    """What mostly helps; empty where nothing is wrong."""
-    reached: str | None
-    """How a finished run ended before its rounds were over: reached, or stopped early."""
-
-    @property
-    def how(self) -> str:
-        """The status, or `reached`."""
-        return self.reached or self.status
+    ended_by: str | None  # the key of `run` that ended it, and its value, such as "run.until.bytes=1e+09"
+    diverged: str | None  # what was not finite first, and when
+    ended_early: str | None  # why it ended before a key of `run` ended it
+    error: str | None  # the first line of the error with which it failed
+    history: str | None  # which run it is a fork of, and from which checkpoints it was resumed
+    note: str | None  # a remark on a run that is under way or was killed
+    declared_over: str | None  # when it was declared over
+    cure: str  # what mostly helps; empty where nothing is wrong
+    how: str  # the status or, of a run that finished before its rounds were over, reached, or stopped early
 
     @property
     def why(self) -> str:
         """What ended it, and when."""
-        told = self.ended_by, self.diverged, self.ended_early, self.error, self.history, self.note, self.declared_over
-        return "; ".join(filter(None, told))
+        return "; ".join(filter(None, self[1:8]))
 
 
 def ending(run: Run) -> Ending:
@@ -116,14 +101,14 @@ def ending(run: Run) -> Ending:
     return Ending(
         status=status,
         ended_by=by,
-        ended_early=None if by else info.get("ended_early"),
         diverged=run.diverged,
+        ended_early=None if by else info.get("ended_early"),
         error=next(filter(str.strip, (info.get("error") or "").splitlines()), None),
         history=run.history,
         note=run.note,
         declared_over=f"declared over {declared}" if declared else None,
         cure=(Status.DIVERGED if run.diverged else status).cure(run.keys),
-        reached=early.get(info.get("ended_by") or "") if status is Status.FINISHED else None,
+        how=early.get(info.get("ended_by") or "", status) if status is Status.FINISHED else status,
     )
 
 

@@ -14,7 +14,7 @@ from conftest import Simulate, digits
 from table_rows import NEVER, update
 
 import raysim
-from results import NotARun, Run, Writer, load, open_run, write_json
+from results import NotARun, Run, Writer, load, write_json
 from results.schemas import UpdateRow
 
 CURE = "copy it again from where it is whole, or run the scenario again"
@@ -173,16 +173,3 @@ def test_models_that_are_damaged_are_told_by_their_file(tmp_path: Path) -> None:
         make(tmp_path / "r" / "model.safetensors")
         with pytest.raises(NotARun, match=r"model\.safetensors: must be a whole file of tensors, got"):
             raysim.Result(tmp_path / "r").vectors()
-
-
-def test_a_damaged_part_is_left_as_it_is_when_parts_are_merged(tmp_path: Path) -> None:
-    writer = Writer(tmp_path, "r", flush_seconds=NEVER)
-    for dispatch in range(2):
-        writer.add(UpdateRow(**update(dispatch)))
-        writer.flush()
-    flip(tmp_path / "updates" / "000000.parquet")
-    writer.close()
-    write_json(tmp_path, {"run": "r", "status": "finished"})
-    with pytest.raises(NotARun, match=r"000000\.parquet: must be a whole Parquet file"):
-        open_run(tmp_path).table("updates")
-    assert pq.read_table(tmp_path / "updates" / "000001.parquet")["dispatch"].to_pylist() == [1]

@@ -1,7 +1,6 @@
 """Reading a run's tables, and what is no run."""
 
 from pathlib import Path
-from typing import Any
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -33,17 +32,6 @@ def test_a_table_without_rows_is_empty_and_typed(tmp_path: Path) -> None:
         assert table.schema.equals(schema)
 
 
-def test_what_is_no_run_is_refused_with_a_reason(tmp_path: Path) -> None:
-    with pytest.raises(NotARun, match=r"must hold run\.json, which cannot be read \(No such file"):
-        open_run(tmp_path / "missing")
-    (tmp_path / "run.json").write_text("{")
-    with pytest.raises(NotARun, match="must be JSON, got Expecting"):
-        open_run(tmp_path)
-    (tmp_path / "run.json").write_text("[1]")
-    with pytest.raises(NotARun, match=r"must hold a JSON object, got \[1\]"):
-        open_run(tmp_path)
-
-
 def test_tables_of_another_schema_are_refused_with_a_reason(tmp_path: Path) -> None:
     written(tmp_path, ROWS).close()
     write_json(tmp_path, {"run": "r"})
@@ -64,10 +52,3 @@ def test_unknown_tables_and_columns_are_refused_with_a_reason(tmp_path: Path) ->
         Run(tmp_path).table("update")
     with pytest.raises(ValueError, match=r"steps: columns must be of run, .*, got \['time'\]"):
         Run(tmp_path).table("steps", ["time"])
-
-
-@pytest.mark.parametrize("damage", [{"scenario": [1]}, {"seconds": 3}, {"run": 1}, {"status": None}])
-def test_what_run_json_holds_is_checked(tmp_path: Path, damage: dict[str, Any]) -> None:
-    write_json(tmp_path, {"run": "r", "status": "finished"} | damage)
-    with pytest.raises(NotARun, match=f"{next(iter(damage))}: must be (text|a block of keys), got"):
-        open_run(tmp_path)

@@ -8,7 +8,6 @@ import pyarrow.compute as pc
 import pytest
 from conftest import Simulate, digits, quadratic
 
-import raysim
 from results import NotARun, UnknownKey, Writer, load, write_json
 from results.schemas import EvaluationRow
 
@@ -86,29 +85,6 @@ def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
 def test_the_same_folder_twice_is_one_run(tmp_path: Path) -> None:
     folder = made(tmp_path / "a", {"seed": 0})
     assert len(load(tmp_path, folder, tmp_path / "a" / ".." / "a")) == 1
-
-
-def test_tables_of_another_version_are_refused(tmp_path: Path) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    folder = made(tmp_path / "a", {"seed": 0})
-    (file,) = (folder / "evaluations").glob("*.parquet")
-    pq.write_table(pa.table({"run": ["a"]}), file)
-    with pytest.raises(NotARun, match="must have this version's columns of evaluations, but lacks"):
-        load(tmp_path).table("evaluations")
-
-
-def test_real_runs(simulate: Simulate) -> None:
-    """Through the command line: two algorithms, two seeds, final accuracies by algorithm."""
-    for algorithm in ("fedavg", "fedbuff"):
-        for seed in (0, 1):
-            last = simulate(digits(algorithm=algorithm), "--set", f"seed={seed}")
-    runs = raysim.load(last.folder.parent)
-    frame = runs.pandas("evaluations", filter=pc.field("metric") == "accuracy", keys=["algorithm", "seed"])
-    assert frame.groupby(["algorithm.name", "seed"]).size().tolist() == [2] * 4
-    assert set(runs.info()["status"]) == {"finished"}
-    assert {"seed", "algorithm.buffer", "algorithm.weights"} <= set(runs.varying)
 
 
 def test_tasks_say_what_each_worker_did_when(simulate: Simulate) -> None:

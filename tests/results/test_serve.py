@@ -5,7 +5,6 @@ import json
 import re
 import shutil
 import socket
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -143,17 +142,6 @@ def test_an_empty_folder_has_a_page_and_what_it_lacks_is_not_found(tmp_path: Pat
     outside = ("/runs?run=../in/r", f"/runs?run={tmp_path}/in/r", "/report?run=nothing", "/../in", "/run.json")
     assert [answer.status for answer in asked(tmp_path / "in", *outside)] == [404] * len(outside)
     assert asked(tmp_path / "in", "/", method="POST")[0].status == 405
-
-
-def test_nothing_is_written(tmp_path: Path) -> None:
-    def state() -> Sequence[tuple[Path, float]]:
-        return sorted((path, path.stat().st_mtime) for path in tmp_path.rglob("*"))
-
-    several(tmp_path)
-    before = state()
-    page(tmp_path, "/")
-    page(tmp_path, "/runs?run=fedavg-5-0")
-    assert state() == before
 
 
 def test_runs_that_are_over_are_read_once_until_they_change(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """The summary of a run, made by hand."""
 
 import math
-import os
 from pathlib import Path
 from typing import Any
 
@@ -105,16 +104,6 @@ def test_a_summary_fits_eighty_columns(tmp_path: Path, info: dict[str, Any]) -> 
     assert "2 clients test  accuracy" in text
     assert info["error"] is None or info["error"] in text
     assert max(map(len, text.splitlines())) <= 80
-
-
-def test_a_run_that_has_been_silent_for_long_was_probably_killed(tmp_path: Path) -> None:
-    write_json(tmp_path, {"run": "r", "status": "running"})
-    assert Run(tmp_path).standing == "running"
-    os.utime(tmp_path / "run.json", (0, 0))
-    assert Run(tmp_path).standing == summary(Run(tmp_path)).status == "killed?"
-    write_json(tmp_path, {"run": "r", "status": "finished"})
-    os.utime(tmp_path / "run.json", (0, 0))
-    assert Run(tmp_path).standing == "finished"
 
 
 @pytest.mark.parametrize(

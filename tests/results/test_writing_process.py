@@ -42,12 +42,6 @@ def test_a_process_is_alive_until_it_ends_even_before_its_parent_knows(other: An
     assert state(description) == "gone"
 
 
-def test_the_command_to_go_on_can_be_copied_whatever_the_folder_is_called(tmp_path: Path) -> None:
-    folder = tmp_path / "my runs"
-    write_json(folder, {"run": "a", "status": "running", "holder": {**this_process(), "pid": 2**30}})
-    assert (Run(folder).note or "").endswith(f"`raysim resume '{folder}'`")
-
-
 def test_a_pid_that_was_given_again_is_not_taken_for_the_process() -> None:
     here = this_process()
     assert state(here) == "alive"
@@ -78,13 +72,13 @@ def test_a_number_says_something_only_where_it_counts(
 
 
 def test_a_run_whose_process_is_gone_was_killed(tmp_path: Path) -> None:
-    folder = tmp_path / ("a" * 70)  # with which the command to go on is longer than a line of the terminal
+    folder = tmp_path / "my runs" / ("a" * 70)  # with which the command to go on is longer than a line of the terminal
     write_json(folder, {"run": "a", "status": "running", "holder": {**this_process(), "pid": 2**30}})
     assert Run(folder).standing == "killed"
-    resume = f"raysim resume {folder}"
+    resume = f"raysim resume '{folder}'"
     shown, compared = command("show", folder).stdout, command("compare", folder)
     assert "killed" in shown and "".join(resume.split()) in "".join(shown.split())  # lines are wrapped
-    assert compared.exit_code == 2
+    assert compared.exit_code == 2 and (Run(folder).note or "").endswith(f"`{resume}`")
     assert "killed, its process is gone, last written 20" in compared.stderr and resume in compared.stderr
 
 
@@ -96,8 +90,5 @@ def test_of_a_run_elsewhere_only_the_machine_is_told(tmp_path: Path) -> None:
     os.utime(tmp_path / "run.json", (0, 0))
     assert run.standing == "killed?"
     assert (run.note or "").endswith(f"UTC; if so, go on with `raysim resume {tmp_path}`")
-
-
-def test_a_run_that_has_ended_is_what_it_says(tmp_path: Path) -> None:
     write_json(tmp_path, {"run": "a", "status": "interrupted", "holder": {**this_process(), "pid": 2**30}})
     assert (Run(tmp_path).standing, Run(tmp_path).note) == ("interrupted", None)
