@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from results.counted import counted_runs, counting, note_picked, note_short
-from results.groups import Values, key_axes
+from results.counted import Values, counted_runs, counting, key_axes, note_picked, note_short
 from results.keys import UnknownKey, flatten, spell_out
 from results.measure import Measure, NotComparable
 from results.paper import Paper

@@ -1,4 +1,4 @@
-"""Groups of runs: by default runs that differ in their seed alone. Each group has a label and a look.
+"""How groups of runs are shown: each has a label and a look.
 
 What differs is divided in two: the method, such as the algorithm with its settings, and the setting, such as the data
 and the delays, in which methods are compared. All groups of a method have one colour, and those of a setting one dash.
@@ -7,15 +7,15 @@ and the delays, in which methods are compared. All groups of a method have one c
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow.compute as pc
 
-from results.keys import Value, spell_out, varying
-from results.measure import NotComparable
+from results.counted import Values, alike, key_axes, once_a_seed
+from results.keys import Value
 from results.reader import Run
 from results.run_set import RunSet
 from results.texts import short_names, written
@@ -23,98 +23,9 @@ from results.texts import short_names, written
 if TYPE_CHECKING:
     import pandas as pd
 
-Values: TypeAlias = tuple[Value, ...]
-
-_SILENT = ("name", "seed", "run.save_clients", "run.log", "run.observers")
-# Other keys of `resources` change no number, except for last bits where a GPU is used.
-_NUMERIC = tuple(f"resources.{key}" for key in ("chunk", "shards", "threads", "cpu_capability"))
 _LETTERS = 40  # a value in a label is cut after so many letters
 _OF_SETTINGS = re.compile(r"(data|topology)\..*|world\.(delay|edge_delay|dropout|availability)\..*|world\.(loss|watts)")
 SHOWN = 6  # a section that shows single runs takes one from each of so many groups, at most
-
-
-# --- which runs are a group -------------------------------------------------------------------------------------------
-
-
-def key_axes(runs: RunSet, by: Iterable[str] | None, columns: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Returns the keys that make rows and those that make columns, each with its whole path."""
-    heads = list(dict.fromkeys(spell_out(key, runs.known) for key in columns))
-    if by is None:
-        return _differing(runs, heads), heads
-    rows = list(dict.fromkeys(spell_out(key, runs.known) for key in by))
-    if both := [key for key in rows if key in heads]:
-        raise NotComparable(f"columns: must be other keys than those of --by, got {', '.join(both)} in both")
-    return rows, heads
-
-
-def _differing(runs: RunSet, heads: list[str]) -> list[str]:
-    """Returns the keys that tell groups apart, without those that the name of a part determines.
-
-    For example, `algorithm.buffer` is left out where it is the same in all runs that have it: `algorithm.name` says as
-    much.
-    """
-    keys = [key for key in runs.varying if tells(key) and key not in heads]
-    alike = {
-        key for key in keys if not varying([{key: scenario[key]} for scenario in runs.scenarios if key in scenario])
-    }
-    without = [key for key in keys if key not in alike]
-    needed = {key for group in members(runs, [*without, *heads]).values() for key in group.varying}
-    return [key for key in keys if key not in alike or key in needed]
-
-
-def tells(key: str) -> bool:
-    """Whether a run's numbers may depend on a key. The seed does not count."""
-    if key.startswith("resources."):
-        return key in _NUMERIC
-    return not (
-        key in _SILENT or key.startswith(("run.checkpoint.", "run.generate")) or key.endswith("forked_from.run")
-    )
-
-
-def members(runs: RunSet, keys: Iterable[str]) -> dict[Values, RunSet]:
-    """Returns the runs by the values of keys, in order of appearance."""
-    columns = [values.to_pylist() for values in runs.keys(keys).values()]
-    of_values: dict[Values, list[Run]] = {}
-    for place, run in enumerate(runs.runs):
-        of_values.setdefault(tuple(column[place] for column in columns), []).append(run)
-    return {values: runs.only(group) for values, group in of_values.items()}
-
-
-def beyond(group: RunSet, keys: Collection[str]) -> list[str]:
-    """Returns the keys beside these and the seed in which runs differ, so that they are no group."""
-    return [key for key in group.varying if tells(key) and key not in keys]
-
-
-def alike(runs: RunSet, keys: Sequence[str]) -> dict[Values, RunSet]:
-    """Returns the runs by the values of keys, in order of appearance.
-
-    Raises NotComparable where runs of a group differ in more than their seed.
-    """
-    groups = members(runs, keys)
-    for values, group in groups.items():
-        if other := beyond(group, keys):
-            which = ", ".join(f"{key}={value}" for key, value in zip(keys, values, strict=True))
-            raise NotComparable(
-                f"runs that cannot be compared: {f'those with {which}' if which else 'all'} must differ in seed only, "
-                f"got several values of {', '.join(other)}; add --by KEY, for example --by {other[0]}"
-            )
-    return groups
-
-
-def once_a_seed(group: RunSet) -> tuple[list[Run], list[str]]:
-    """Returns the newest run of each seed, finished ones first, and a note on each run that is left out."""
-    seeds = {run: scenario.get("seed") for run, scenario in zip(group.runs, group.scenarios, strict=True)}
-    oldest_first = sorted(seeds, key=lambda run: (run.over, run.info.get("finished_at") or "", run.id))
-    kept = {seeds[run]: run for run in oldest_first}
-    notes = [
-        f"{run.folder}: left out, because {kept[seed].folder} has the same scenario and seed"
-        for run, seed in seeds.items()
-        if kept[seed] is not run
-    ]
-    return [run for run, seed in seeds.items() if kept[seed] is run], notes
-
-
-# --- how groups are shown ---------------------------------------------------------------------------------------------
 
 
 class Look(NamedTuple):
@@ -245,16 +156,14 @@ def grouped(runs: RunSet, by: Iterable[str] | None = None, picked: bool = False)
     if len(of_values) == 1 and not by:
         named = [str(runs[0].info.get("name") or runs[0].id)]
     found = []
-    told = _told(keys, list(of_values), scenarios, named)
-    for place, (label, of_group, (method, setting, look)) in enumerate(
-        zip(named, of_values.values(), told, strict=True)
-    ):
+    parts = _methods_and_settings(keys, list(of_values), scenarios, named)
+    for place, (label, of_group, part) in enumerate(zip(named, of_values.values(), parts, strict=True)):
         drawn, _ = once_a_seed(of_group)
-        found.append(RunGroup(place, label, method, setting, look, of_group.runs, tuple(drawn)))
+        found.append(RunGroup(place, label, *part, of_group.runs, tuple(drawn)))
     return Groups(runs, keys, found, picked)
 
 
-def _told(
+def _methods_and_settings(
     keys: Sequence[str], values: Sequence[Values], scenarios: Sequence[dict[str, Value]], named: list[str]
 ) -> list[tuple[str, str, Look]]:
     """Returns each group's method, setting and look. Unless several methods share a setting, all is the method."""

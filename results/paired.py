@@ -11,9 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from results.counted import counted_runs, counting, note_picked, note_short
+from results.counted import Values, beyond, counted_runs, counting, key_axes, note_picked, note_short
 from results.differences import difference
-from results.groups import Values, beyond, key_axes
 from results.measure import Measure, NotComparable
 from results.ranking import holm
 from results.reader import Run

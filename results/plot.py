@@ -11,10 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from results.counted import counted_runs, counting
+from results.counted import counted_runs, counting, key_axes, members, rising
+from results.differences import LEVEL
 from results.disk import replacing
 from results.drawing import band as draw_band
-from results.groups import Groups, Look, RunGroup, grouped, key_axes, members, telling
+from results.groups import Groups, Look, RunGroup, grouped, telling
 from results.keys import spell_out
 from results.measure import NotComparable
 from results.report.curves import AXES, finish, points
@@ -24,7 +25,6 @@ from results.texts import quoted, short_names, written
 
 BANDS = ("minmax", "std", "ci", "none")
 FORMATS = ("pdf", "svg", "png")
-LEVEL = 0.95  # of confidence intervals
 _SUBJECTS = ("global", "client", "unseen", "peer")
 _INCHES = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72}
 _LENGTH = re.compile(rf"(\d+(?:\.\d+)?)\s*({'|'.join(_INCHES)})")
@@ -33,8 +33,8 @@ _SHAPE = 0.7  # height of a panel, as a share of its width
 _ROW = 0.17  # inches of a legend's row below panels
 
 
-class Curves(TypedDict, total=False):
-    """How curves are drawn, as `Runs.plot` says."""
+class Drawn(TypedDict, total=False):
+    """How curves are drawn and look, as `Runs.plot` says."""
 
     by: Iterable[str] | None
     facet: str | None
@@ -44,11 +44,6 @@ class Curves(TypedDict, total=False):
     order: Sequence[str]
     labels: Mapping[str, str]
     unfinished: bool
-
-
-class Drawn(Curves, total=False):
-    """How curves are drawn, and how they look."""
-
     style: str
 
 
@@ -66,15 +61,13 @@ def plot(
     metric: str | Sequence[str] = "accuracy",
     x: str | None = None,
     axes: Axes | None = None,
-    *,
-    style: str = "page",
-    **how: Unpack[Curves],
+    **how: Unpack[Drawn],
 ) -> Axes | NDArray[Any]:
     """Draws metrics of runs as `Runs.plot` says, and returns the axes; of several panels, an array of them."""
     panels, x, notes = _panels(runs, metric, x, how)
     for note in notes:
         warnings.warn(note, stacklevel=3)
-    styled = Styled(style)
+    styled = Styled(how.get("style", "page"))
     if axes is not None:
         if len(panels) > 1:
             raise NotComparable(f"axes: must be for one panel, got {len(panels)}; leave it out for a figure of them")
@@ -98,12 +91,11 @@ def save(
     metric: str | Sequence[str] = "accuracy",
     x: str | None = None,
     *,
-    style: str = "paper",
     width: str = "3.3in",
     height: str | None = None,
     font: str = "DejaVu Sans",
     size: float = 8.0,
-    **how: Unpack[Curves],
+    **how: Unpack[Drawn],
 ) -> list[str]:
     """Writes a figure for a paper, as PDF, SVG or PNG by the ending of the path. Equal runs give an equal file.
 
@@ -120,7 +112,7 @@ def save(
     wide = inches(width, "width")
     high = None if height is None else inches(height, "height")
     panels, x, notes = _panels(runs, metric, x, how)
-    styled = Styled(style)
+    styled = Styled(how.get("style", "paper"))
     with styled.context(font, size):
         figure = Figure(figsize=(wide, high or _SHAPE * wide), layout="constrained", facecolor=styled.background)
         _fill(figure, panels, x, how, styled, high)
@@ -142,20 +134,19 @@ def inches(text: str, key: str) -> float:
 # --- what is drawn ----------------------------------------------------------------------------------------------------
 
 
-def _counted(runs: RunSet, how: Curves) -> tuple[RunSet, list[str]]:
+def _counted(runs: RunSet, how: Drawn) -> tuple[RunSet, list[str]]:
     """Returns the runs to draw, one for each line, panel and seed, and a note on each other one, as comparisons do."""
     unfinished = how.get("unfinished", False) or not any(run.over for run in runs.runs)
     counted, notes = counted_runs(runs, unfinished)
     rows, _ = key_axes(counted, how.get("by"), ())
     facet = how.get("facet")
     heads = [] if facet is None else key_axes(counted, [facet], ())[0]
-    groups = counting(counted, list(dict.fromkeys([*rows, *heads])), notes)
-    kept = {run for group in groups.values() for run in group}
+    kept = {run for group in counting(counted, [*dict.fromkeys([*rows, *heads])], notes).values() for run in group}
     return counted.only(run for run in counted.runs if run in kept), notes
 
 
 def _panels(
-    runs: RunSet, metric: str | Sequence[str], x: str | None, how: Curves
+    runs: RunSet, metric: str | Sequence[str], x: str | None, how: Drawn
 ) -> tuple[list[Plotted], str, list[str]]:
     """Returns what each panel shows, the first axis, and a note on each run that is not drawn."""
     counted, notes = _counted(runs, how)
@@ -172,12 +163,12 @@ def _panels(
         table = points(groups, None if subject == "global" else subject)
         for name in metrics:
             found = _of_metric(table, name, how.get("split", "test"))
-            told = ", ".join(filter(None, (name if len(metrics) > 1 and title else "", title)))
-            panels.append(Plotted(told, name, groups, found[found[x].notna()]))
+            both = ", ".join(filter(None, (name if len(metrics) > 1 and title else "", title)))
+            panels.append(Plotted(both, name, groups, found[found[x].notna()]))
     return panels, x, notes
 
 
-def _facets(runs: RunSet, how: Curves) -> Iterator[tuple[str, Groups]]:
+def _facets(runs: RunSet, how: Drawn) -> Iterator[tuple[str, Groups]]:
     """Yields a title and groups for each value of the key that makes panels; without one, all runs."""
     by = how.get("by")
     if (facet := how.get("facet")) is None:
@@ -186,27 +177,17 @@ def _facets(runs: RunSet, how: Curves) -> Iterator[tuple[str, Groups]]:
     key = spell_out(facet, runs.known)
     keys, _ = key_axes(runs, by, ())
     others = [of for of in (keys if by else telling(keys, list(members(runs, keys)))) if of != key]
-    found: dict[str, list[Any]] = {}
-    for run in runs.runs:
-        found.setdefault(written(run.keys.get(key)), []).append(run)
-    for value in sorted(found, key=_as_number):
-        yield f"{short_names([key])[key]}={value}", grouped(runs.only(found[value]), others or None)
-
-
-def _as_number(text: str) -> tuple[float, str]:
-    try:
-        return float(text), ""
-    except ValueError:
-        return float("inf"), text
+    panels = members(runs, [key])
+    for values in sorted(panels, key=rising):
+        yield f"{short_names([key])[key]}={written(values[0])}", grouped(panels[values], others or None)
 
 
 def _of_metric(table: pd.DataFrame, metric: str, split: str) -> pd.DataFrame:
     found = table[(table["metric"] == metric) & (table["split"] == split)]
     if found.empty:
         have = sorted({f"{name} on {of}" for name, of in zip(table["metric"], table["split"], strict=True)})
-        which = (
-            f"one of {', '.join(have)}" if have else "evaluated in a run, and none has an evaluation of these models"
-        )
+        none = "evaluated in a run, and none has an evaluation of these models"
+        which = f"one of {', '.join(have)}" if have else none
         raise NotComparable(f"metric: must be {which}, got {quoted(metric)} on {split}")
     return found
 
@@ -222,7 +203,7 @@ def _looks(panels: Sequence[Plotted]) -> dict[str, Look]:
 
 
 def _fill(
-    figure: Figure, panels: Sequence[Plotted], x: str, how: Curves, styled: Styled, height: float | None
+    figure: Figure, panels: Sequence[Plotted], x: str, how: Drawn, styled: Styled, height: float | None
 ) -> NDArray[Any]:
     """Draws the panels in rows, with one legend, and returns their axes. height: in inches; None: by their width."""
     wide = float(figure.get_figwidth())
@@ -246,7 +227,7 @@ def _fill(
     return drawn
 
 
-def _draw(axes: Axes, panel: Plotted, x: str, how: Curves, styled: Styled, looks: Mapping[str, Look]) -> None:
+def _draw(axes: Axes, panel: Plotted, x: str, how: Drawn, styled: Styled, looks: Mapping[str, Look]) -> None:
     groups, labels = panel.groups, how.get("labels", {})
     for key, given in (("labels", labels), ("order", how.get("order", ()))):
         if unknown := [label for label in given if label not in looks]:

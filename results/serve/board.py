@@ -8,7 +8,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from rich.filesize import decimal
 
-from results.groups import beyond, key_axes, labels, members, once_a_seed, tells
+from results.counted import beyond, key_axes, members, once_a_seed, tells
+from results.groups import labels
 from results.keys import Value, varying
 from results.listing import states
 from results.metrics import directions
