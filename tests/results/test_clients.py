@@ -4,8 +4,6 @@ import math
 from pathlib import Path
 from typing import Any
 
-import pytest
-from conftest import Simulate, digits
 from reported_runs import evaluation, made
 from table_rows import update
 
@@ -34,12 +32,3 @@ def test_what_a_client_holds_and_did(tmp_path: Path) -> None:
     assert second[:7] == ("a", "fedavg", 1, 4, 1, 0, 0)
     assert all(map(math.isnan, second[7:]))
     assert third[:7] == ("b", "other", 0, 1, 1, 0, 0)
-
-
-def test_of_a_real_run(simulate: Simulate) -> None:
-    result = simulate(digits(algorithm="ditto", run__evaluate_clients="all", data__local_test=0.2))
-    table = load(result.folder).clients()
-    totals = result.info["totals"]
-    assert (len(table), table["picked"].sum(), table["used"].sum()) == (30, totals["dispatched"], totals["used"])
-    last = result.pandas("evaluations").query("subject == 'client' and metric == 'accuracy' and round == 7")
-    assert table["accuracy"].mean() == pytest.approx(last["value"].mean())

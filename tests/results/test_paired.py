@@ -4,7 +4,6 @@ import csv
 import io
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -147,14 +146,6 @@ def test_names_tell_cases_apart_whatever_they_set(tmp_path: Path) -> None:
     assert "those with name=a must differ in seed only, got several values of lr" in answer.stderr
 
 
-def test_one_seed_is_told(tmp_path: Path) -> None:
-    made(tmp_path / "a", FEDAVG, [0.5])
-    made(tmp_path / "b", FEDBUFF, [0.75])
-    answer = command("compare", tmp_path, "--paired")
-    assert "accuracy: needs two pairs for intervals, got 1; run more seeds of both" in answer.stderr
-    assert "+0.2500" in answer.stdout
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -183,10 +174,3 @@ def test_pairs_need_two_cases(tmp_path: Path) -> None:
     made(tmp_path / "b", {**FEDBUFF, "seed": 1}, [0.5])
     answer = command("compare", tmp_path, "--paired", "--format", "markdown")
     assert "accuracy: needs two pairs for intervals, got 0" in answer.stderr
-
-
-@pytest.mark.parametrize(
-    ("format", "expected"), [("markdown", "| fedbuff | accuracy, % | 4 |"), ("latex", r"\toprule")]
-)
-def test_it_is_printed_as_a_comparison_is(runs: Path, format: Any, expected: str) -> None:
-    assert expected in command("compare", runs, "--paired", "--percent", "--format", format).stdout
