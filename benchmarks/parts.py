@@ -16,7 +16,7 @@ import time
 from typing import Any
 
 import raysim
-from raysim.scenario.yaml import assign
+from raysim.scenario.load import assign
 
 MODELS: dict[str, dict[str, Any]] = {
     "cnn": {"name": "cnn", "channels": [16, 32], "kernel": 3, "padding": "same", "hidden": 64},

@@ -17,7 +17,7 @@ import typer.testing
 
 import raysim
 from raysim.runs import origin
-from raysim.scenario.yaml import assign, override_all
+from raysim.scenario.load import assign, override_all
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -4,8 +4,7 @@ from abc import abstractmethod
 from typing import Annotated, Literal
 
 from raysim.parts.errors import BadInput
-from raysim.parts.part import NonNegative, OneOf
-from raysim.parts.plain import is_finite
+from raysim.parts.part import NonNegative, OneOf, is_finite
 from raysim.schedules import Schedulable
 
 

@@ -9,10 +9,11 @@ from pydantic import ValidationError
 
 from raysim.cli.bad_input import refuse
 from raysim.observers import Observer
-from raysim.parts.errors import ScenarioError, no_faults
-from raysim.parts.plain import as_tuples
+from raysim.parts.errors import ScenarioError
+from raysim.parts.part import as_tuples
 from raysim.runs.place import RunPlace
 from raysim.scenario.explain import explain
+from raysim.scenario.load import no_faults
 from raysim.scenario.run_settings import RunSettings
 from results.disk import CannotWrite, require_folder
 from results.location import UnknownLocation, is_local, location

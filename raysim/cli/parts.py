@@ -17,9 +17,8 @@ from raysim.laws.subject import own_part
 from raysim.parts.errors import nearest
 from raysim.parts.own import WrongClass
 from raysim.parts.part import Part, names_of, one_of
-from raysim.scenario.example import example
 from raysim.scenario.kinds import Kind, find_kinds, find_owners, find_parts, find_paths, held_by, kinds
-from raysim.scenario.words import Key, keys_of, source_of
+from raysim.scenario.words import Key, example, keys_of, source_of
 from raysim.sweep.settings import ScenarioFile
 from results.terminal import Terminal
 

@@ -10,8 +10,7 @@ from pydantic import Field, model_validator
 from raysim.clients.behaviours import ABehaviour, Honest
 from raysim.local import Local
 from raysim.parts.errors import Problem
-from raysim.parts.part import Count, Fraction, Part, Positive, Unit
-from raysim.parts.plain import as_tuples
+from raysim.parts.part import Count, Fraction, Part, Positive, Unit, as_tuples
 from raysim.parts.rng import generator
 
 _WAYS = ("number", "share", "members", "file")

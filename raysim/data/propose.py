@@ -18,7 +18,7 @@ from raysim.data.sources.rows import Cells, Rows, is_number, read_files
 from raysim.data.sources.sets import SOURCES
 from raysim.data.sources.table import NAMELESS
 from raysim.parts.errors import BadValue
-from raysim.parts.plain import as_tuples
+from raysim.parts.part import as_tuples
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -5,7 +5,7 @@ import torch
 from raysim.laws.law import Broken, Groups
 from raysim.laws.runs import RUNS
 from raysim.laws.subject import Subject
-from raysim.parts.plain import is_number
+from raysim.parts.part import is_number
 from raysim.schedules.schedule import TINY
 
 STEPS = 50

@@ -11,8 +11,8 @@ from raysim.data.sources.synthetic import Quadratic
 from raysim.models.dense import Vector
 from raysim.models.part import ModelPart
 from raysim.parts.part import Part, spell_out
-from raysim.scenario.example import placed
 from raysim.scenario.kinds import Kind
+from raysim.scenario.words import placed
 
 Raw = dict[str, Any]
 

@@ -12,13 +12,12 @@ from raysim.laws.small_scenarios import Raw, merged, trials
 from raysim.parts.errors import ScenarioError, nearest
 from raysim.parts.own import WrongClass, import_class, require_part
 from raysim.parts.own_function import find
-from raysim.parts.part import Part, names_of
-from raysim.parts.plain import as_tuples
+from raysim.parts.part import Part, as_tuples, names_of
 from raysim.scenario import Scenario, parse_scenario
-from raysim.scenario.example import placed, required
 from raysim.scenario.explain import explain
 from raysim.scenario.kinds import Kind, find_parts, kind_of, kinds
-from raysim.scenario.yaml import assign, override_all, read
+from raysim.scenario.load import assign, override_all, read
+from raysim.scenario.words import placed, required
 
 
 class Subject:

@@ -9,7 +9,7 @@ import numpy as np
 from raysim.laws.law import Broken, Groups
 from raysim.laws.runs import RUNS
 from raysim.laws.subject import Subject
-from raysim.parts.plain import is_number
+from raysim.parts.part import is_number
 from raysim.parts.rng import Stream
 from raysim.world.delay import Cost
 

@@ -17,7 +17,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from actors.fault import UserError, describe, frames_of
+from actors.fault import UserError
 from results.texts import cut, quoted
 
 __all__ = [
@@ -33,7 +33,6 @@ __all__ = [
     "StopRun",
     "located",
     "nearest",
-    "no_faults",
     "quoted",
 ]
 
@@ -117,22 +116,6 @@ def located(path: str) -> Iterator[None]:
         if error.filename is None:
             raise
         raise BadInput(path, f"{error.filename!r} cannot be read: {error.strerror}") from error
-
-
-@contextmanager
-def no_faults(source: str) -> Iterator[None]:
-    """Raises ScenarioError for what a class of the user's own raises, `sys.exit` too, which would pass for an end."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        if not (frames := frames_of(error)) and not isinstance(error, SystemExit):
-            raise
-        where = f"{frames[-1].function}, {frames[-1].place}," if frames else "one of them"
-        what = f"called sys.exit({error.code!r})" if isinstance(error, SystemExit) else f"raised {describe(error)}"
-        text = f"must name classes that neither raise nor end the process, but {where} {what}"
-        raise ScenarioError(source, [Problem("", f"{text}; correct it")]) from error
 
 
 class CannotGoOn(RaysimError):

@@ -21,7 +21,7 @@ from pydantic.errors import PydanticUserError
 
 from raysim.parts.errors import nearest
 from raysim.parts.own import WrongClass, import_class, path_of
-from raysim.parts.plain import as_lists
+from raysim.parts.part import as_lists
 
 
 def _path_of(value: Any) -> Any:

@@ -2,9 +2,11 @@
 
 import ast
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+import math
+from collections.abc import Callable, Iterable
 from functools import cache
 from itertools import pairwise
+from numbers import Real
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -213,16 +215,6 @@ def one_of(annotation: Any) -> OneOf | None:
     return next((found for argument in get_args(annotation) if (found := one_of(argument))), None)
 
 
-def walk(owner: type[Part], above: str = "") -> Iterator[tuple[str, type[Part], Any]]:
-    """Yields (dotted path, the block or part that has it, annotation) of all keys of a block, and of the blocks and
-    parts below it."""
-    for key, field in owner.model_fields.items():
-        annotation = field.rebuild_annotation()
-        yield above + key, owner, annotation
-        for part in parts_of(annotation):
-            yield from walk(part, f"{above}{key}.")
-
-
 def parts_of(annotation: Any) -> list[type[Part]]:
     """Returns all parts of raysim that an annotation allows."""
     if choice := one_of(annotation):
@@ -230,3 +222,30 @@ def parts_of(annotation: Any) -> list[type[Part]]:
     if isinstance(annotation, type) and issubclass(annotation, Part):
         return [annotation]
     return [part for argument in get_args(annotation) for part in parts_of(argument)]
+
+
+# --- plain data, as files hold them -----------------------------------------------------------------------------------
+
+
+def as_tuples(value: Any) -> Any:
+    """Returns a value with all lists in it as tuples: fields of parts are tuples, and accept no lists."""
+    if isinstance(value, dict):
+        return {key: as_tuples(inner) for key, inner in value.items()}
+    return tuple(map(as_tuples, value)) if isinstance(value, list) else value
+
+
+def as_lists(value: Any) -> Any:
+    """Returns a value with all tuples in it as lists, as a file holds them."""
+    if isinstance(value, dict):
+        return {key: as_lists(inner) for key, inner in value.items()}
+    return [as_lists(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a real number, of Python or of numpy."""
+    return isinstance(value, (float, Real))  # most are of the first, which is found out sooner
+
+
+def is_finite(value: Any) -> bool:
+    """Whether a value is a finite number, and not True or False."""
+    return is_number(value) and not isinstance(value, bool) and math.isfinite(value)

@@ -9,8 +9,8 @@ from raysim.engine.checkpoint import Checkpoint
 from raysim.parts.errors import CannotGoOn, Problem, ScenarioError
 from raysim.runs.record import installed
 from raysim.scenario import Scenario, parse_scenario
+from raysim.scenario.load import override_all
 from raysim.scenario.run_settings import RunSettings, Until
-from raysim.scenario.yaml import override_all
 from results import Run
 from results.disk import require_folder
 from results.keys import Value, flatten

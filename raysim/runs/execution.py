@@ -17,7 +17,7 @@ from raysim.engine.saver import Saver
 from raysim.engine.simulation import Final, Simulation
 from raysim.observers.gauges import readings
 from raysim.parts.errors import DamagedCheckpoint
-from raysim.parts.plain import as_lists
+from raysim.parts.part import as_lists
 from raysim.runs.explained import explained
 from raysim.runs.machines import kinds_of, require_capability, what_differs, workers_of
 from raysim.runs.models import digest, digests, save

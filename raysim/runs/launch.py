@@ -26,7 +26,7 @@ from raysim.runs.origin import Origin, record_origin
 from raysim.runs.place import RunPlace, WithoutRay
 from raysim.runs.result import Interrupted, Result
 from raysim.scenario import Scenario
-from raysim.scenario.file_checks import file_problems
+from raysim.scenario.block_checks import file_problems
 from raysim.workers.device import stand_in
 from results import CannotWrite
 from results.disk import require_folder, require_space, writing

@@ -12,8 +12,9 @@ from raysim.engine.checkpoint import position
 from raysim.engine.progress import Progress
 from raysim.observers.live import showing
 from raysim.observers.observer import Callback, Observer, RunBegin, RunEnd, Watcher
-from raysim.parts.errors import Problem, ScenarioError, StopRun, no_faults
+from raysim.parts.errors import Problem, ScenarioError, StopRun
 from raysim.scenario import Scenario
+from raysim.scenario.load import no_faults
 from results import NotARun, Run
 from results.ending import why_early
 from results.schemas import require

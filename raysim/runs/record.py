@@ -12,8 +12,8 @@ from typing import Any
 
 from raysim.engine.checkpoint import Checkpoint
 from raysim.scenario import Scenario
+from raysim.scenario.block_checks import watts_of
 from raysim.scenario.dependencies import code_changes
-from raysim.scenario.power import watts_of
 from results import write_json
 from results.ending import Status
 from results.info import read_info

@@ -14,7 +14,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
 from raysim.models.part import ModelPart
-from raysim.parts.plain import as_tuples
+from raysim.parts.part import as_tuples
 from raysim.parts.process import isolated
 from raysim.runs.models import digest_of
 from raysim.runs.origin import kept_code

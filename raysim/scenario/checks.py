@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from importlib.util import find_spec
-from typing import Literal
+from typing import Any, Literal
 
 from raysim.algorithms import ALGORITHMS, Central
 from raysim.data.federation.server import NoServerData, OutOfDomain
@@ -11,18 +11,18 @@ from raysim.local.loss import TrainingLoss
 from raysim.metrics import Metric
 from raysim.models import MODELS
 from raysim.parts.errors import Problem
-from raysim.scenario.part_checks import (
+from raysim.parts.part import Part
+from raysim.scenario.block_checks import (
     client_problems,
     local_problems,
-    location_problems,
     schedule_problems,
     transform_problems,
+    watts_problems,
 )
-from raysim.scenario.peer_checks import peer_problems
-from raysim.scenario.power import watts_problems
+from raysim.scenario.family_checks import peer_problems, server_problems
 from raysim.scenario.schema import Scenario
-from raysim.scenario.server_checks import server_notes, server_problems
-from raysim.terms import Moment
+from raysim.terms import Buffer, Moment
+from results.location import UnknownLocation, is_uri, location
 from results.metrics import directions
 
 _TITLE = re.compile(r"(?!.*_(min|max|gap)$)[A-Za-z]\w*")  # of metrics; `consensus` starts those of how peers differ
@@ -33,7 +33,7 @@ def problems_of(scenario: Scenario) -> list[Problem]:
     """Returns all problems of a scenario whose parts are valid. Their paths start at the scenario."""
     family_problems = server_problems if scenario.has_server else peer_problems
     return [
-        *location_problems(scenario),
+        *_location_problems(scenario),
         *(Problem("data", text) for text in (*scenario.data.problems(), *scenario.data.division_problems())),
         *scenario.model.problems(),
         *_model_problems(scenario),
@@ -51,7 +51,76 @@ def problems_of(scenario: Scenario) -> list[Problem]:
 
 def notes_of(scenario: Scenario) -> list[str]:
     """Returns warnings about settings that are allowed but seldom meant. Each begins with its key."""
-    return list(server_notes(scenario)) if scenario.has_server else []
+    return list(_server_notes(scenario)) if scenario.has_server else []
+
+
+def _server_notes(scenario: Scenario) -> Iterator[str]:
+    """Yields warnings about settings that are allowed but seldom meant."""
+    algorithm, trigger, picked = scenario.central, scenario.central.trigger, _picked(scenario)
+    if isinstance(trigger, Buffer) and picked is not None and trigger.size > picked:
+        yield (
+            f"algorithm: the server never steps, for it waits for {trigger.size} updates, and {picked} clients are "
+            "picked in all; let it wait for fewer, or raise run.rounds or world.dispatch"
+        )
+    if _never_stale(scenario):
+        yield (
+            "world.dispatch: a round ends with its last arrival, so no update can ever be stale, and "
+            f"{algorithm.name} waits for the slowest client of each round; set round_s or reports or, in place of "
+            "per_round, concurrency"
+        )
+    if scenario.needs_losses:
+        yield (
+            f"world.dispatch.policy: {scenario.world.dispatch.policy.name} picks by losses, so all clients train at "
+            "their dispatch, and the timeline waits for those that have arrived before it picks others"
+        )
+    if scenario.run.evaluate_clients is None and type(algorithm).personal is not Central.personal:
+        yield (
+            f"run.evaluate_clients: clients of {algorithm.name} predict with models of their own, which nothing "
+            "evaluates, so all metrics are of the global model; set it to all, and data.local_test, for example to 0.2"
+        )
+
+
+def _never_stale(scenario: Scenario) -> bool:
+    """Whether updates could be stale by the algorithm, and delays would make them, but rounds wait for all of them."""
+    world, trigger = scenario.world, scenario.central.trigger
+    waits = world.has_rounds and world.round_length is None and world.dispatch.reports is None
+    late = isinstance(trigger, Buffer) or trigger.late == "keep"
+    return waits and late and world.delay.unit == "seconds" and world.replay is None
+
+
+def _picked(scenario: Scenario) -> int | None:
+    """Returns how many clients a run picks at most, or None if that depends on delays or on what ends it."""
+    dispatch, rounds = scenario.world.dispatch, scenario.run.rounds
+    if rounds is None:
+        return None
+    if dispatch.picks is not None:
+        return sum(map(len, dispatch.picks[:rounds]))
+    return None if dispatch.per_round is None else dispatch.per_round * rounds
+
+
+def _location_problems(part: Part) -> Iterator[Problem]:
+    """Yields a problem for each URI whose scheme is not known, or whose library is not installed.
+
+    Texts in parts of the user's own may be anything, and are not looked at.
+    """
+    for path, text in _texts(part, ""):
+        if "://" in text and is_uri(text):
+            try:
+                location(text)
+            except UnknownLocation as error:
+                yield Problem(path, str(error))
+
+
+def _texts(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    """Yields the texts in a part of raysim, with the dotted paths of their keys."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, Part) and type(value).__module__.startswith("raysim."):
+        for key, inner in value:
+            yield from _texts(inner, f"{path}.{key}".lstrip("."))
+    elif isinstance(value, tuple) and value and isinstance(value[0], str | Part):
+        for place, inner in enumerate(value):
+            yield from _texts(inner, f"{path}.{place}")
 
 
 def _model_problems(scenario: Scenario) -> Iterator[Problem]:

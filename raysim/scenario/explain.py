@@ -1,8 +1,9 @@
 """Turns pydantic's errors about a scenario into problems in terms of the keys of its file."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import cache
 from typing import Any, get_origin
 
 from pydantic import ValidationError
@@ -10,7 +11,7 @@ from pydantic_core import ErrorDetails
 
 from raysim.parts.errors import Problem, nearest, quoted
 from raysim.parts.own import WrongClass
-from raysim.parts.part import Part, names_of, one_of, parts_of, spell_out, walk
+from raysim.parts.part import Part, names_of, one_of, parts_of, spell_out
 
 # What must hold, by the type of pydantic's error. Pydantic's own texts for these types speak of Python, not of YAML.
 _MUST = {
@@ -105,13 +106,32 @@ def _elsewhere(key: str, at: str, root: type[Part], raw: dict[str, Any]) -> list
     here = f"{at}.{key}" if at else key
     if path := _OTHERS.get(key.lower().replace("_", "").replace("-", "")):
         return [path.removeprefix(f"{at}.")] if path != here else []
-    every = [(path, owner) for path, owner, _ in walk(root) if path.rpartition(".")[2] == key]
+    every = _places(root).get(key, [])
     if any(path == here for path, _ in every):
         return []
     had = list(dict.fromkeys(path for path, owner in every if _has(raw, path.split(".")[:-1], owner, root)))
     found = [path for path in had if at and path.startswith(f"{at}.")] or had  # rather within the block
     words = min((path.count(".") for path in found), default=0)
     return [path for path in found if path.count(".") == words]
+
+
+@cache  # because going through all parts takes ten times as long as checking a file
+def _places(root: type[Part]) -> dict[str, list[tuple[str, type[Part]]]]:
+    """Returns the dotted paths of all keys, each with the block or part that has it, by their last words."""
+    found: dict[str, list[tuple[str, type[Part]]]] = {}
+    for path, owner, _ in walk(root):
+        found.setdefault(path.rpartition(".")[2], []).append((path, owner))
+    return found
+
+
+def walk(owner: type[Part], above: str = "") -> Iterator[tuple[str, type[Part], Any]]:
+    """Yields (dotted path, the block or part that has it, annotation) of all keys of a block, and of the blocks and
+    parts below it."""
+    for key, field in owner.model_fields.items():
+        annotation = field.rebuild_annotation()
+        yield above + key, owner, annotation
+        for part in parts_of(annotation):
+            yield from walk(part, f"{above}{key}.")
 
 
 def _has(raw: Any, keys: Sequence[str], owner: type[Part], root: type[Part]) -> bool:

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from raysim.local import Local
 from raysim.parts.own import path_of
-from raysim.parts.part import OneOf, Part, names_of, one_of, parts_of, walk
+from raysim.parts.part import OneOf, Part, names_of, one_of, parts_of
+from raysim.scenario.explain import walk
 from raysim.scenario.schema import Scenario
 from raysim.schedules.schedulable import schedules
 

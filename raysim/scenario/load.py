@@ -1,22 +1,94 @@
-"""Loads scenarios from files, and reports all that is wrong with them."""
+"""Reads scenarios from files and plain data, and reports all that is wrong with them."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from copy import deepcopy
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import ValidationError
 
+from actors.fault import describe, frames_of
 from raysim.models import MODELS, ModelPart
-from raysim.parts.errors import Problem, ScenarioError, no_faults, quoted
-from raysim.parts.part import OneOf, Part
-from raysim.parts.plain import as_tuples
+from raysim.parts.errors import Problem, ScenarioError, quoted
+from raysim.parts.part import OneOf, Part, as_tuples
 from raysim.scenario.checks import problems_of
 from raysim.scenario.explain import explain
 from raysim.scenario.schema import Scenario
-from raysim.scenario.yaml import assign, override_all, read
 from results.yaml import parse
+
+LENGTH = 16_000_000  # most letters of a scenario file; reading so many takes about a minute
+
+
+def read(path: str | Path) -> dict[str, Any]:
+    """Returns the content of a YAML file. Raises ScenarioError if it cannot be read or is not a block of keys."""
+    source = str(path)
+    try:
+        with Path(path).open(encoding="utf-8") as file:
+            text = file.read(LENGTH + 1)
+        if len(text) > LENGTH:
+            raise ValueError(f"at most {LENGTH:,} letters, got more; it may be another kind of file")
+        raw = parse(text)
+    except OSError as error:
+        raise ScenarioError(source, [Problem("", f"cannot be read: {error.strerror}")]) from error
+    except ValueError as error:
+        raise ScenarioError(source, [Problem("", f"must be YAML in UTF-8: {error}")]) from error
+    if not isinstance(raw, dict):
+        raise ScenarioError(source, [Problem("", f"must be a block of keys such as data and model, got {quoted(raw)}")])
+    return raw
+
+
+def override_all(raw: dict[str, Any], overrides: Sequence[str]) -> list[Problem]:
+    """Sets keys of `raw` in place, as texts such as "algorithm.buffer=20" say. Returns problems."""
+    settings, problems = settings_of(overrides, "overrides", "--set")
+    return problems + [problem for path, value in settings if (problem := assign(raw, path, value, "--set"))]
+
+
+def settings_of(
+    texts: Sequence[str], argument: str, option: str, read: Callable[[str], Any] = parse
+) -> tuple[list[tuple[str, Any]], list[Problem]]:
+    """Returns the keys and values of texts such as "algorithm.buffer=20", and problems.
+
+    argument: where the texts are from, in Python. option: where they are from on the command line, which is the path of
+    problems. read: makes a value of a text. It raises ValueError for what is no YAML.
+    """
+    # A single text would be taken for a list of letters.
+    if not isinstance(texts, Sequence) or isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+        must = 'must be a list of texts such as ["run.rounds=100"]'
+        return [], [Problem(argument, f"{must}, got {quoted(texts)}; write it so")]
+    found: list[tuple[str, Any]] = []
+    problems = []
+    for text in texts:
+        path, equals, value = text.partition("=")
+        path = path.strip()
+        if not equals or not all(path.split(".")):
+            problems.append(Problem(option, f"must be key.path=value, got {quoted(text)}"))
+            continue
+        try:
+            found.append((path, read(value)))
+        except ValueError as error:
+            problems.append(Problem(option, f"{path} must be set to YAML, got {quoted(value)}: {error}"))
+    return found, problems
+
+
+def assign(raw: dict[str, Any], path: str, value: Any, where: str) -> Problem | None:
+    """Sets the key at a dotted path of `raw` in place, and makes blocks on the way if they are missing or null.
+
+    Returns a problem if something on the way is not a block, or None. where: the path of that problem.
+    """
+    *way, last = path.split(".")
+    block: Any = raw
+    for depth, key in enumerate(way, start=1):
+        inner = block.get(key)
+        if inner is None:
+            inner = block[key] = {}
+        elif isinstance(inner, str):  # `delay: none` is short for `delay: {name: none}`
+            inner = block[key] = {"name": inner}
+        if not isinstance(inner, dict):
+            return Problem(where, f"{'.'.join(way[:depth])} must be a block to set {path} in, got {quoted(inner)}")
+        block = inner
+    block[last] = value
+    return None
 
 
 def load_scenario(path: str | Path, overrides: Sequence[str] = (), case: str | None = None) -> Scenario:
@@ -89,6 +161,22 @@ def name_after(raw: dict[str, Any], case: str | None) -> None:
     """Appends the name of a case to the name in a scenario's plain data, in place."""
     if case and isinstance(raw.get("name"), str):
         raw["name"] += f"-{case}"
+
+
+@contextmanager
+def no_faults(source: str) -> Iterator[None]:
+    """Raises ScenarioError for what a class of the user's own raises, `sys.exit` too, which would pass for an end."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        if not (frames := frames_of(error)) and not isinstance(error, SystemExit):
+            raise
+        where = f"{frames[-1].function}, {frames[-1].place}," if frames else "one of them"
+        what = f"called sys.exit({error.code!r})" if isinstance(error, SystemExit) else f"raised {describe(error)}"
+        text = f"must name classes that neither raise nor end the process, but {where} {what}"
+        raise ScenarioError(source, [Problem("", f"{text}; correct it")]) from error
 
 
 def parse_scenario(raw: dict[str, Any], source: str = "scenario") -> Scenario:

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from raysim.parts.errors import Problem, ScenarioError
-from raysim.scenario.load import read_back, set_case
-from raysim.scenario.yaml import assign
+from raysim.scenario.load import assign, read_back, set_case
 
 
 def choose(block: dict[str, Any], cases: Sequence[str]) -> list[Problem]:

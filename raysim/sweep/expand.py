@@ -14,8 +14,7 @@ from pydantic import ValidationError
 from raysim.parts.errors import Problem, ScenarioError, quoted
 from raysim.scenario import Scenario
 from raysim.scenario.explain import explain
-from raysim.scenario.load import name_after, parse_scenario, set_case
-from raysim.scenario.yaml import assign, read, settings_of
+from raysim.scenario.load import assign, name_after, parse_scenario, read, set_case, settings_of
 from raysim.sweep.cases import choose, missing
 from raysim.sweep.settings import Direction, Range, Search, Sweep, direction_of
 from results.yaml import parse

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from actors import Provider, Query
 from raysim.data.cache import cache_folder
 from raysim.scenario import Scenario
-from raysim.scenario.fingerprints import files_in, fingerprint
+from raysim.scenario.dependencies import files_in, fingerprint
 from results.location import is_local, location
 
 PART = 2**26  # bytes that are sent at a time

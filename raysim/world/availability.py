@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from raysim.parts.errors import BadInput
-from raysim.parts.part import Part, Positive, Share, Unit
-from raysim.parts.plain import is_number
+from raysim.parts.part import Part, Positive, Share, Unit, is_number
 from raysim.parts.rng import generator
 
 

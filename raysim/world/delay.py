@@ -8,8 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 from pydantic import Field, model_validator
 
 from raysim.parts.errors import BadInput, BadValue
-from raysim.parts.part import NonNegative, Part, Seconds, Unit
-from raysim.parts.plain import is_number
+from raysim.parts.part import NonNegative, Part, Seconds, Unit, is_number
 from raysim.parts.rng import Stream
 from raysim.world import distribution
 from raysim.world.trace_file import read_trace

@@ -5,8 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, NamedTuple
 
-from raysim.parts.part import Fraction, Part
-from raysim.parts.plain import is_number
+from raysim.parts.part import Fraction, Part, is_number
 
 if TYPE_CHECKING:
     import networkx as nx

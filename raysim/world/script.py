@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from raysim.parts.plain import as_tuples
+from raysim.parts.part import as_tuples
 from raysim.world.trace_file import read_trace
 from results import open_run
 from results.location import location

@@ -8,10 +8,9 @@ from command_line import command
 from conftest import Simulate, digits
 from ruamel.yaml import YAML
 
-from raysim.parts.part import Part, names_of
-from raysim.parts.plain import as_tuples
-from raysim.scenario.example import example
+from raysim.parts.part import Part, as_tuples, names_of
 from raysim.scenario.kinds import Kind, find_kinds, find_parts, kinds
+from raysim.scenario.words import example
 from results import TABLES
 from results.schemas import columns_of
 

@@ -9,8 +9,7 @@ from pydantic import TypeAdapter
 from raysim.data import SERVER_DATA, SOURCES, Dataset, Federation, OneOfSources, ServerData, federate, federated
 from raysim.data.federation.server import NoServerData, Public
 from raysim.data.sources.images import Digits
-from raysim.parts.part import OneOf, Part
-from raysim.parts.plain import as_tuples
+from raysim.parts.part import OneOf, Part, as_tuples
 from raysim.parts.rng import generator
 
 DATA: TypeAdapter[Any] = TypeAdapter(Annotated[Part, OneOfSources(SOURCES)])

@@ -17,7 +17,7 @@ from object_store import s3_server
 
 from raysim.data.sources.reading import matching
 from raysim.models.pretrained import _read
-from raysim.scenario.fingerprints import fingerprint
+from raysim.scenario.dependencies import fingerprint
 from raysim.world.script import read_order
 from raysim.world.topology import _read_edges
 from raysim.world.trace_availability import read_timetables

@@ -9,7 +9,7 @@ from refusals import problems
 from ruamel.yaml import YAML
 
 from raysim import ScenarioError, parse_scenario
-from raysim.scenario.yaml import assign
+from raysim.scenario.load import assign
 
 STEPS = 5  # pieces of advice that may follow each other
 

@@ -19,8 +19,7 @@ import raysim
 from raysim.parts.own import import_class
 from raysim.runs.origin import kept_code
 from raysim.runs.previous import EarlierRuns
-from raysim.scenario.dependencies import depends_on
-from raysim.scenario.fingerprints import fingerprint
+from raysim.scenario.dependencies import depends_on, fingerprint
 from results import write_json
 
 ALGORITHM = """
@@ -113,11 +112,11 @@ def test_files_of_data_are_known_by_what_they_hold(tmp_path: Path, monkeypatch: 
     (folder / "a").rename(folder / "b")
     assert (fingerprint(folder / "b"), fingerprint(folder / "a")) == (first[1], None)
     assert fingerprint(folder) not in (None, first[0])
-    monkeypatch.setattr("raysim.scenario.fingerprints.LARGE", 1)
+    monkeypatch.setattr("raysim.scenario.dependencies.LARGE", 1)
     assert fingerprint(folder / "b") == first[1]
     (kept,) = (tmp_path / "cache" / "raysim" / "fingerprints").iterdir()
     kept.write_text(kept.read_text().replace(str(first[1]), "remembered"))
-    monkeypatch.setattr("raysim.scenario.fingerprints.LARGE", 1)
+    monkeypatch.setattr("raysim.scenario.dependencies.LARGE", 1)
     fingerprint.__globals__["_remembered"].cache_clear()
     assert fingerprint(folder / "b") == "remembered"
     (folder / "b").write_text("other")

@@ -1,7 +1,7 @@
 """Asks an algorithm for the weights of a step's updates, and refuses what cannot be weights."""
 
 from raysim.parts.errors import BadValue
-from raysim.parts.plain import is_finite
+from raysim.parts.part import is_finite
 from raysim.parts.rng import seed_globals
 from raysim.scenario import Scenario
 from raysim.terms import Population

@@ -1,17 +1,24 @@
-"""Checks of a scenario with a server: its parts must fit together, and updates must be able to arrive."""
+"""Checks of a scenario with a server, and of one without: its parts must fit together, and updates must arrive."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
+from typing import Any
 
 from raysim.algorithms import Central
+from raysim.data.federation.server import NoServerData
 from raysim.parts.errors import Problem, quoted
-from raysim.scenario.file_checks import file_problems
+from raysim.parts.part import Part
+from raysim.scenario.block_checks import file_problems
 from raysim.scenario.schema import Scenario
 from raysim.terms import Buffer, Round
+from raysim.world import Topology, World
 from raysim.world.availability import Periodic
-from raysim.world.delay import ScriptedDelay
+from raysim.world.delay import NoDelay, RandomDelay, ScriptedDelay
 from raysim.world.trace_availability import TraceAvailability
-from raysim.world.world import World
+
+MOST_ROUNDS = 2**31 - 1  # of a run that something else ends
 
 
 def server_problems(scenario: Scenario) -> Iterator[Problem]:
@@ -44,50 +51,6 @@ def _is_trigger(trigger: object) -> bool:
     return isinstance(trigger, Round) and trigger.late in ("discard", "keep")
 
 
-def server_notes(scenario: Scenario) -> Iterator[str]:
-    """Yields warnings about settings that are allowed but seldom meant."""
-    algorithm, trigger, picked = scenario.central, scenario.central.trigger, _picked(scenario)
-    if isinstance(trigger, Buffer) and picked is not None and trigger.size > picked:
-        yield (
-            f"algorithm: the server never steps, for it waits for {trigger.size} updates, and {picked} clients are "
-            "picked in all; let it wait for fewer, or raise run.rounds or world.dispatch"
-        )
-    if _never_stale(scenario):
-        yield (
-            "world.dispatch: a round ends with its last arrival, so no update can ever be stale, and "
-            f"{algorithm.name} waits for the slowest client of each round; set round_s or reports or, in place of "
-            "per_round, concurrency"
-        )
-    if scenario.needs_losses:
-        yield (
-            f"world.dispatch.policy: {scenario.world.dispatch.policy.name} picks by losses, so all clients train at "
-            "their dispatch, and the timeline waits for those that have arrived before it picks others"
-        )
-    if scenario.run.evaluate_clients is None and type(algorithm).personal is not Central.personal:
-        yield (
-            f"run.evaluate_clients: clients of {algorithm.name} predict with models of their own, which nothing "
-            "evaluates, so all metrics are of the global model; set it to all, and data.local_test, for example to 0.2"
-        )
-
-
-def _never_stale(scenario: Scenario) -> bool:
-    """Whether updates could be stale by the algorithm, and delays would make them, but rounds wait for all of them."""
-    world, trigger = scenario.world, scenario.central.trigger
-    waits = world.has_rounds and world.round_length is None and world.dispatch.reports is None
-    late = isinstance(trigger, Buffer) or trigger.late == "keep"
-    return waits and late and world.delay.unit == "seconds" and world.replay is None
-
-
-def _picked(scenario: Scenario) -> int | None:
-    """Returns how many clients a run picks at most, or None if that depends on delays or on what ends it."""
-    dispatch, rounds = scenario.world.dispatch, scenario.run.rounds
-    if rounds is None:
-        return None
-    if dispatch.picks is not None:
-        return sum(map(len, dispatch.picks[:rounds]))
-    return None if dispatch.per_round is None else dispatch.per_round * rounds
-
-
 def _block_problems(scenario: Scenario) -> Iterator[Problem]:
     data, resources = scenario.data, scenario.resources
     if scenario.topology is not None:
@@ -111,10 +74,16 @@ def _key_problems(world: World, algorithm: Central) -> Iterator[Problem]:
     if not world.dispatch.given:
         text = "must have exactly one of per_round, concurrency, per_tier, picks, order, got none"
         yield Problem("world.dispatch", text)
-    for key in ("synchronous", "edge_delay", "loss"):
+    for key, value in _given(world, "synchronous", "edge_delay", "loss"):
+        text = f"is for peers only, and {algorithm.name} has a server, got {quoted(value)}; leave it out"
+        yield Problem(f"world.{key}", text)
+
+
+def _given(world: World, *keys: str) -> Iterator[tuple[str, Any]]:
+    """Yields those of the keys that are given, with their values."""
+    for key in keys:
         if (value := getattr(world, key)) != World.model_fields[key].default:
-            text = f"is for peers only, and {algorithm.name} has a server, got {quoted(value)}; leave it out"
-            yield Problem(f"world.{key}", text)
+            yield key, value
 
 
 def _number_problems(world: World, clients: int) -> Iterator[Problem]:
@@ -178,3 +147,75 @@ def _time_problems(scenario: Scenario) -> Iterator[Problem]:
         on = there.on * there.period
         text = f"`on` * `period` must be at least a round, or some clients are never there, got {on:g}"
         yield Problem("world.availability", text)
+
+
+# --- without a server -------------------------------------------------------------------------------------------------
+
+
+def peer_problems(scenario: Scenario) -> Iterator[Problem]:
+    """Yields problems whose paths start at the scenario."""
+    name = scenario.algorithm.name
+    if not isinstance(scenario.server_data, NoServerData):
+        yield Problem("server_data", f"must not be given, for {name} has no server; leave it out")
+    if scenario.topology is None:
+        text = f"must be given, for {name} has no server; say who is whose neighbour, for example `topology: ring`"
+        yield Problem("topology", text)
+    else:
+        for text in scenario.topology.problems(
+            scenario.data.clients, scenario.seed, scenario.run.rounds or MOST_ROUNDS
+        ):
+            yield Problem("topology", text)
+    if scenario.data.unseen:
+        yield Problem("data.unseen", f"must be 0, for peers all train, got {scenario.data.unseen:g}; leave it out")
+    if scenario.run.save_clients:
+        yield Problem("run.save_clients", "must be false for peers, whose models are always kept; leave it out")
+    for key, _ in _given(scenario.world, "replay", "dispatch", "availability", "dropout", "staleness"):
+        text = f"must not be given, for {name} has no server, and all peers are always at work; leave it out"
+        yield Problem(f"world.{key}", text)
+    yield from _peer_numbers(scenario)
+    if wrong := list(file_problems(scenario)):
+        yield from wrong
+    else:
+        yield from _peer_times(scenario)
+
+
+def _peer_numbers(scenario: Scenario) -> Iterator[Problem]:
+    evaluated, peers = scenario.run.evaluate_clients, scenario.data.clients
+    if isinstance(evaluated, int) and evaluated > peers:
+        text = f"must be at most the number of peers, {peers}, got {evaluated}; lower it, or leave it out for all"
+        yield Problem("run.evaluate_clients", text)
+    for key in ("aggregators", "gpus_per_aggregator", "aggregators_on", "shards"):
+        if (got := getattr(scenario.resources, key)) != type(scenario.resources).model_fields[key].default:
+            shown = quoted(got.model_dump() if isinstance(got, Part) else got)
+            text = f"is for servers only, and {scenario.algorithm.name} has none, got {shown}; leave it out"
+            yield Problem(f"resources.{key}", text)
+
+
+def _peer_times(scenario: Scenario) -> Iterator[Problem]:
+    world, rounds = scenario.world, scenario.run.rounds
+    timed = world.delay.unit == "seconds"
+    if not timed and not isinstance(world.delay, NoDelay):
+        yield Problem("world.delay", "must be in seconds for peers, got a delay in rounds; set unit: seconds")
+    if not timed and world.edge_delay.bounds[1] > 0:
+        text = f"needs a delay in seconds beside it, got `world.delay` {world.delay.name} in rounds; set its unit"
+        yield Problem("world.edge_delay", text + ", for example `delay: {name: constant, value: 10, unit: seconds}`")
+    if not world.synchronous:
+        delay = world.delay
+        if not timed or isinstance(delay, NoDelay) or (isinstance(delay, RandomDelay) and delay.bounds[1] == 0):
+            got = f"`{delay.name}` {'of zero seconds' if timed else 'in rounds'}"
+            text = f"must be in seconds, and not zero, for peers that do not wait, got {got}; set one, for example "
+            yield Problem("world.delay", text + "`delay: {name: exponential, mean: 10, unit: seconds}`")
+        if math.isinf(min(scenario.run.horizon[:3])):
+            text = "must be given for peers that do not wait, who must know their last mix, or until.virtual_time or "
+            yield Problem("run.rounds", text + "until.updates, got none of them; set one")
+        if isinstance(scenario.topology, Topology) and scenario.topology.epoch((rounds or MOST_ROUNDS) - 1) > 0:
+            text = "must not be redrawn for peers that do not wait for each other; leave `redraw_every` out"
+            yield Problem("topology", text)
+    elif isinstance(world.delay, ScriptedDelay) and rounds is None:
+        yield Problem("run.rounds", "must be given where world.delay lists the delays of each round; set it")
+    elif isinstance(world.delay, ScriptedDelay) and rounds is not None:
+        given = dict(enumerate(map(len, world.delay.script)))
+        short = (peer for peer in range(scenario.data.clients) if given.get(peer, 0) < rounds)
+        if first := list(islice(short, 10)):
+            text = f"must hold a delay for each of {rounds} rounds, got fewer for peers {first}; add the others"
+            yield Problem(f"world.delay.{'path' if world.delay.path else 'delays'}", text)

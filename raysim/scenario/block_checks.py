@@ -1,0 +1,226 @@
+"""Checks of blocks of a scenario: schedules, training, groups, transforms, URIs, power, and files of the world."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from raysim.algorithms import Central
+from raysim.algorithms.algorithm import Algorithm
+from raysim.clients import Behaviour, group_problems
+from raysim.clients.uplink import uplink_problems
+from raysim.data.sources.shakespeare import Shakespeare
+from raysim.data.sources.synthetic import LinearRegression, Quadratic
+from raysim.local import Local
+from raysim.local.augment import AugmentFunction, MixUp
+from raysim.parts.errors import Problem
+from raysim.parts.part import Part, as_lists
+from raysim.parts.rng import Stream
+from raysim.scenario.explain import explain
+from raysim.scenario.schema import Scenario
+from raysim.terms import Moment
+from raysim.world import Delay, World
+from results.location import is_local, location
+from results.texts import quoted
+
+
+def schedule_problems(scenario: Scenario) -> Iterator[Problem]:
+    """Yields a problem for each schedule that changes with rounds where there are none, or with steps outside of
+    `local`."""
+    rounds = not scenario.has_server or scenario.world.has_rounds
+    transforms = ((f"uplink.{place}", one) for place, one in enumerate(scenario.uplink))
+    for block, schedulable in (("algorithm", scenario.algorithm), ("local", scenario.local), *transforms):
+        for key, schedule in schedulable.schedules.items():
+            path = f"{block}.{key}.over"
+            if schedule.over == "rounds" and not rounds:
+                text = "must be versions or time, for this world has no rounds, got rounds"
+                yield Problem(path, text)
+            if schedule.over == "steps" and (block, key) != ("local", "lr"):
+                text = "must be rounds, versions or time: within a training, `local.lr` alone changes, got steps"
+                yield Problem(path, text)
+
+
+def transform_problems(scenario: Scenario) -> Iterator[Problem]:
+    """Yields what is wrong with the transforms of what clients send."""
+    algorithm, transforms = scenario.algorithm, scenario.uplink
+    if transforms and type(algorithm).traffic is not Algorithm.traffic:
+        yield Problem("uplink", f"must be left out for {algorithm.name}, which says itself what travels; leave it out")
+    increments = algorithm.increments if isinstance(algorithm, Central) else ()
+    yield from uplink_problems(transforms, increments, algorithm.name)
+    for place, one in enumerate(transforms if scenario.world.delay.needs_cost and not scenario.has_server else ()):
+        for key in one.schedules:
+            text = "must be a number where delays between peers are computed, got a schedule; give one"
+            yield Problem(f"uplink.{place}.{key}", text)
+
+
+def local_problems(scenario: Scenario) -> Iterator[Problem]:
+    """Yields what of `local` makes no sense in the scenario. What needs the data or the model is told with them."""
+    local, data = scenario.local, scenario.data
+    for place, one in enumerate(local.augment):
+        path = f"local.augment.{place}"
+        if one.images and isinstance(data, Quadratic | LinearRegression | Shakespeare):
+            text = f"{one.name} is for images, and {data.name} has none; leave it out, or name a function of your own"
+            yield Problem(path, text)
+        if isinstance(one, MixUp) and (loss := scenario.run.loss) and not loss.mixes:
+            text = "mixup mixes labels, of which run.loss takes one a sample; leave mixup out, or take cross_entropy"
+            yield Problem(path, f"{text} without class_weights, got {loss.name}")
+        if isinstance(one, AugmentFunction):
+            yield from (Problem(f"{path}.{key}", text) for key, text in one.problems())
+    if local.precision == "tf32" and not scenario.resources.gpus_per_client:
+        text = "must be float32 or bfloat16 on CPUs, got tf32; take one of them, or set resources.gpus_per_client"
+        yield Problem("local.precision", text)
+
+
+def client_problems(scenario: Scenario) -> Iterator[Problem]:
+    """Yields what is wrong with the groups: who is in them, how they train, and what they do."""
+    if not scenario.clients:
+        return
+    yield from group_problems(scenario.clients, scenario.data.clients)
+    of_all = _training_problems(scenario)
+    for place, group in enumerate(scenario.clients):
+        path = f"clients.{place}"
+        try:
+            local = group.settings(scenario.local)
+        except ValidationError as error:
+            merged = {**scenario.local.model_dump(), **group.local}
+            for problem in explain(error, Local, merged):
+                yield Problem(f"{path}.local" + (f".{problem.path}" if problem.path else ""), problem.text)
+            continue
+        for problem in _training_problems(scenario.model_copy(update={"local": local})):
+            if problem not in of_all:
+                yield Problem(f"{path}.{problem.path}", problem.text)
+        own, of_most = local.optimizer, scenario.local.optimizer
+        keeps = of_most.keep and type(own) is type(of_most)  # all clients keep states of one shape
+        if own.keep != keeps:
+            must, got = (str(value).lower() for value in (keeps, own.keep))  # as YAML has them
+            text = f"must be {must}, for `local.optimizer` decides who keeps what, got {got}; set it there"
+            yield Problem(f"{path}.local.optimizer.keep", text)
+        if scenario.data.classes == 0 and type(group.behaviour).labels is not Behaviour.labels:
+            text = f"{group.behaviour.name} needs labels, and {scenario.data.name} has none; take another"
+            yield Problem(f"{path}.behaviour", text)
+
+
+def _training_problems(scenario: Scenario) -> list[Problem]:
+    """Returns what is wrong with the scenario's `local`, as far as it is right by itself."""
+    of_algorithm = scenario.algorithm.at(Moment()).problems(scenario)
+    found = (*local_problems(scenario), *schedule_problems(scenario), *of_algorithm)
+    return [problem for problem in found if problem.path.startswith("local")]
+
+
+_OF_THE_RECORD = ("dispatch", "delay", "availability", "dropout")  # keys that a replay takes from the run
+
+
+def file_problems(scenario: Scenario, *, fetch: bool = False) -> Iterator[Problem]:
+    """Yields problems whose paths start at the scenario.
+
+    fetch: whether files at URIs are looked at, too. A check of a stranger's scenario calls no other machine.
+    """
+
+    def known(part: Part) -> bool:
+        return fetch or all(is_local(location(path)) for path in part.reads())
+
+    world, clients = scenario.world, scenario.data.participants
+    if world.replay is not None and scenario.has_server:
+        yield from _problem("world.replay", lambda: _check_replay(scenario))
+        return  # nothing else is used
+    if known(world.delay):
+        problems = list(_problem("world.delay", lambda: _check_delay(scenario)))
+        yield from problems or _problem("world.watts", lambda: require_power(scenario))
+    if known(world.availability):
+        yield from _problem("world.availability", lambda: world.availability.check(clients))
+    if world.dispatch.order is not None and known(world.dispatch):
+        yield from _problem("world.dispatch.order", lambda: _check_order(world, clients, scenario.run.rounds))
+
+
+def _problem(path: str, check: Callable[[], None]) -> Iterator[Problem]:
+    try:
+        check()
+    except ValueError as error:
+        yield Problem(path, str(error))
+
+
+def _check_delay(scenario: Scenario) -> None:
+    delay, clients = scenario.world.delay, scenario.data.clients
+    delay.check(scenario.data.participants)
+    if type(delay).watts is not Delay.watts:
+        require_each(delay.watts(Stream(scenario.seed, "delay"), clients), clients, type(delay).__name__)
+
+
+def _check_order(world: World, clients: int, rounds: int | None) -> None:
+    world.order.check(clients)
+    wanted = (rounds or 0) * (world.dispatch.per_round or 0)
+    if rounds is None and world.dispatch.per_round:
+        raise ValueError("needs run.rounds beside per_round, for it names the clients of each round, got null; set it")
+    if (given := len(world.order.clients)) < wanted:
+        raise ValueError(f"must name a client for each of {wanted} dispatches, got {given}; lower run.rounds")
+
+
+def _check_replay(scenario: Scenario) -> None:
+    """Raises ValueError if the scenario cannot replay the run."""
+    world, recorded, rounds = scenario.world, scenario.world.recorded, scenario.run.rounds
+    resolved = world.model_dump(mode="json", serialize_as_any=True)
+    others = [key for key in _OF_THE_RECORD if as_lists(resolved[key]) != as_lists(recorded.world[key])]
+    if others:
+        raise ValueError(f"must go with the other keys of that run, got another `{others[0]}`; leave it out")
+    if world.dispatch.tiers and recorded.seed != scenario.seed:
+        text = f"must have the seed of that run, {recorded.seed}, for tiers follow from it, got {scenario.seed}"
+        raise ValueError(f"{text}; set seed: {recorded.seed}")
+    if recorded.clients not in (None, scenario.data.clients):
+        text = f"must be a run with as many clients, {scenario.data.clients}, got one with {recorded.clients}"
+        raise ValueError(f"{text}; set data.clients to that")
+    recorded.script.check(scenario.data.participants)
+    if world.has_rounds and rounds is None:
+        raise ValueError(f"needs run.rounds, of which that run has {recorded.rounds}, got null; set it")
+    if world.has_rounds and rounds is not None and rounds > recorded.rounds:
+        raise ValueError(f"must be a run of at least {rounds} rounds, got {recorded.rounds}; lower run.rounds")
+
+
+if TYPE_CHECKING:
+    from raysim.scenario.schema import Scenario
+
+
+def watts_of(scenario: Scenario) -> float | list[float] | None:
+    """Returns the power of any client, or a list with that of each, in W; None if the scenario does not say."""
+    clients, groups = scenario.data.clients, scenario.groups
+    of_devices = scenario.world.delay.watts(Stream(scenario.seed, "delay"), clients)
+    power = scenario.world.watts or of_devices
+    if power is None or not any(group.watts for group in scenario.clients):
+        return list(power) if isinstance(power, tuple) else power
+    each = [power] * clients if isinstance(power, float) else list(power)
+    for client in range(clients):
+        if (group := groups.of(client)) and group.watts:
+            each[client] = group.watts
+    return each
+
+
+def watts_problems(scenario: Scenario) -> Iterator[Problem]:
+    """Yields what is wrong with the power that a scenario gives its clients, without reading a trace."""
+    world, clients = scenario.world, scenario.data.clients
+    of_groups = {f"clients.{place}.watts": group.watts for place, group in enumerate(scenario.clients) if group.watts}
+    given = {**({"world.watts": world.watts} if world.watts else {}), **of_groups}
+    if world.delay.unit != "seconds":
+        text = "needs delays in seconds, which energy is power times, got rounds; set world.delay.unit, or leave it out"
+        yield from (Problem(key, text) for key in given)
+    if isinstance(world.watts, tuple) and len(world.watts) != clients:
+        text = f"must have one number for each of {clients} clients, got {len(world.watts)}; give one number for all"
+        yield Problem("world.watts", text)
+
+
+def require_each(power: Any, clients: int, delay: str) -> None:
+    """Raises ValueError if what a delay returns as the power of clients is not one positive number for each."""
+    if power is None:
+        return
+    must = f"must be None or a list with a positive number for each of {clients} clients, as {delay}.watts returns it"
+    if not isinstance(power, list) or len(power) != clients:
+        raise ValueError(f"{must}, got {f'a list of {len(power)}' if isinstance(power, list) else quoted(power)}")
+    if wrong := [one for one in power if not (isinstance(one, int | float) and 0 < one < inf)]:
+        raise ValueError(f"{must}, got {quoted(wrong[0])} among them")
+
+
+def require_power(scenario: Scenario) -> None:
+    """Raises ValueError if groups have power and other clients have none. It may read the file of a trace."""
+    if any(group.watts for group in scenario.clients) and watts_of(scenario) is None:
+        raise ValueError("must say the power of all clients where groups have watts, got null; give one number")
