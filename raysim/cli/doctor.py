@@ -65,13 +65,11 @@ def _table(title: str, *heads: str) -> Table:
 
 
 def _software(found: Diagnosis) -> Table:
-    table = _table("software", "node", "Python", "raysim", "Ray", "torch", "CUDA", "CPU")
+    shown = ("Python", "raysim", "Ray", "torch", "CUDA", "CPU")
+    table = _table("software", "node", *shown)
     for place in found.nodes:
-        if (node := place.answer) is not None:
-            machine = node.machine
-            raysim = f"{node.raysim} {node.code}"
-            versions = (node.python, raysim, node.ray, machine.torch, node.cuda, machine.capability)
-            table.add_row(_name(place), *(text or "none" for text in versions))
+        if place.answer is not None:
+            table.add_row(_name(place), *(place.answer.software[name] or "none" for name in shown))
     return table
 
 

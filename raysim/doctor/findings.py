@@ -1,6 +1,6 @@
 """Findings about the nodes of a cluster: what is wrong with them for a scenario, and how they differ."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple, get_args
 
 from actors import OnNode
@@ -11,16 +11,16 @@ from raysim.scenario.resources import Nodes
 
 _LITTLE_DISK = 1 << 30  # bytes
 _CAPABILITIES = ("default", "avx2", "avx512")  # a CPU that has one of these has all before it
-_SOFTWARE: dict[str, tuple[Callable[[Node], object], str]] = {
-    "Python": (lambda node: node.python, "install the same everywhere, or what is sent between nodes may not be read"),
-    "raysim": (lambda node: f"{node.raysim} ({node.code})", "install the same code everywhere, or bits may differ"),
-    "Ray": (lambda node: node.ray, "install the same everywhere"),
-    "torch": (lambda node: node.machine.torch, "install the same everywhere, or the last bits may differ"),
-    "NumPy": (lambda node: node.machine.numpy, "install the same everywhere, or the last bits may differ"),
-    "libc": (lambda node: node.machine.libc, "the last bits may differ; take one image for all nodes"),
-    "CPU capability": (lambda node: node.machine.capability, "set resources.cpu_capability to what all have"),
-    "CPU vendor": (lambda node: node.machine.vendor, "the last bits may differ, whatever cpu_capability says"),
-    "GPU": (lambda node: ", ".join(sorted({gpu.name for gpu in node.gpus})) or None, "the last bits may differ"),
+_CURES = {  # where nodes' software differs
+    "Python": "install the same everywhere, or what is sent between nodes may not be read",
+    "raysim": "install the same code everywhere, or bits may differ",
+    "Ray": "install the same everywhere",
+    "torch": "install the same everywhere, or the last bits may differ",
+    "NumPy": "install the same everywhere, or the last bits may differ",
+    "libc": "the last bits may differ; take one image for all nodes",
+    "CPU": "set resources.cpu_capability to what all have",
+    "CPU vendor": "the last bits may differ, whatever cpu_capability says",
+    "GPU": "the last bits may differ",
 }
 
 
@@ -70,7 +70,7 @@ def _of_node(
         cure = f"it is on {', '.join(there)}: start the run there, or name that node by resources.load_on"
         cure = cure if there else "put the data there, or correct the path"
         yield "note", f"loads the data, and has no {', '.join(lost)}; {cure}"
-    pinned, has = asked.cpu_capability, (node.machine.capability or "").lower()
+    pinned, has = asked.cpu_capability, (node.software["CPU"] or "").lower()
     if pinned and has in _CAPABILITIES and _CAPABILITIES.index(has) < _CAPABILITIES.index(pinned):
         text = f"resources.cpu_capability is {pinned}, and the CPU has {has} at most"
         yield "wrong", f"{text}; take {has}, or keep workers off this node"
@@ -89,7 +89,8 @@ def _of_gpus(place: OnNode[Node], node: Node) -> Iterator[tuple[Kind, str]]:
     declared = place.resources.get("GPU", 0)
     stands_in = any(gpu.name == "stand-in" for gpu in node.gpus)
     if declared and not stands_in and node.torch_sees < declared:
-        built = f"torch {node.machine.torch} is built for CUDA {node.cuda}" if node.cuda else "torch has no CUDA"
+        torch, cuda = node.software["torch"], node.software["CUDA"]
+        built = f"torch {torch} is built for CUDA {cuda}" if cuda else "torch has no CUDA"
         text = f"Ray has {declared:g} GPU there, and torch sees {node.torch_sees} ({built})"
         yield "wrong", f"{text}; install a driver and a torch that fit each other"
     for number, gpu in enumerate(node.gpus):
@@ -99,11 +100,11 @@ def _of_gpus(place: OnNode[Node], node: Node) -> Iterator[tuple[Kind, str]]:
 
 
 def _differences(places: Sequence[OnNode[Node]]) -> Iterator[Finding]:
-    for what, (value, cure) in _SOFTWARE.items():
-        having: dict[object, list[str]] = {}
+    for what, cure in _CURES.items():
+        having: dict[str | None, list[str]] = {}
         for place in places:
             if place.answer is not None:
-                having.setdefault(value(place.answer), []).append(place.address)
+                having.setdefault(place.answer.software[what], []).append(place.address)
         if len(having) > 1:
             text = ", ".join(f"{value or 'none'} on {_some(where)}" for value, where in having.items())
             yield Finding("differs", f"{what}: {text}; {cure}")

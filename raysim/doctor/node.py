@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from actors import Machine, this_machine
+from actors import this_machine
 from raysim.runs.record import installed
 from raysim.version import __version__
 from raysim.workers.device import stand_in, stand_in_bytes
@@ -34,12 +34,7 @@ class Gpu(NamedTuple):
 class Node:
     """What a node has for a run."""
 
-    python: str
-    raysim: str
-    code: str  # a hash of the code of raysim there
-    ray: str | None
-    machine: Machine
-    cuda: str | None  # version that torch is built for
+    software: Mapping[str, str | None]  # versions and kinds by name; None of what is not there
     torch_sees: int  # GPUs
     gpus: tuple[Gpu, ...]
     cpus: int  # that the process may use
@@ -60,15 +55,23 @@ class Examination:
         import torch
 
         (total, free), size = _memory(), stand_in_bytes() if stand_in() else 0
+        gpus = _gpus() if not stand_in() else (Gpu("stand-in", size, size),) * int(resources.get("GPU", 0))
+        machine = this_machine()
         return Node(
-            python=platform.python_version(),
-            raysim=__version__,
-            code=_code(),
-            ray=installed("ray"),
-            machine=this_machine(),
-            cuda=torch.version.cuda,
+            software={
+                "Python": platform.python_version(),
+                "raysim": f"{__version__} {_code()}",
+                "Ray": installed("ray"),
+                "torch": machine.torch,
+                "NumPy": machine.numpy,
+                "CUDA": torch.version.cuda,
+                "libc": machine.libc,
+                "CPU": machine.capability,
+                "CPU vendor": machine.vendor,
+                "GPU": ", ".join(sorted({gpu.name for gpu in gpus})) or None,
+            },
             torch_sees=torch.cuda.device_count(),
-            gpus=_gpus() if not stand_in() else (Gpu("stand-in", size, size),) * int(resources.get("GPU", 0)),
+            gpus=gpus,
             cpus=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
             memory_bytes=total,
             free_memory_bytes=free,

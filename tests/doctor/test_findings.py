@@ -30,11 +30,11 @@ def test_nodes_that_are_alike_need_no_word() -> None:
 
 
 def test_what_differs_is_told_with_the_nodes_and_the_cure() -> None:
-    other = replace(HERE, code="0000", machine=HERE.machine._replace(torch="1.0"))
+    other = replace(HERE, software={**HERE.software, "raysim": "0.1.0 0000", "torch": "1.0"})
     told = found(place("a"), place("b", other), place("c"))
     assert [finding.kind for finding in told] == ["differs", "differs"]
-    assert f"torch: {HERE.machine.torch} on a, c, 1.0 on b; install the same everywhere" in told[1].text
-    assert f"{HERE.raysim} (0000) on b" in told[0].text
+    assert f"torch: {HERE.software['torch']} on a, c, 1.0 on b; install the same everywhere" in told[1].text
+    assert "0.1.0 0000 on b" in told[0].text
 
 
 def test_a_node_without_raysim_is_wrong() -> None:
@@ -71,7 +71,7 @@ def test_a_gpu_that_torch_does_not_see_is_wrong_and_one_in_use_is_noted() -> Non
 
 
 def test_an_instruction_set_that_a_cpu_lacks_is_wrong() -> None:
-    old = replace(HERE, machine=HERE.machine._replace(capability="AVX2"))
+    old = replace(HERE, software={**HERE.software, "CPU": "AVX2"})
     (told,) = found(place("a", old), resources__cpu_capability="avx512")
     assert told.kind == "wrong"
     assert found(place("a", old), resources__cpu_capability="default") == []
