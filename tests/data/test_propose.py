@@ -1,0 +1,82 @@
+"""`raysim check --data FILE --propose` guesses, says why, and what it proposes loads."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from command_line import command
+from image_files import write_image
+
+from results.yaml import parse
+
+DRAW = np.random.default_rng(0)
+Y = np.arange(60) % 3
+
+
+def proposed(path: Path, *words: str) -> tuple[dict[str, Any], str]:
+    """The keys of the block, and all that is printed."""
+    answer = command(*(words or ("check", "--data", "--propose")), path)
+    assert answer.exit_code == 0, answer.stderr
+    return parse(answer.stdout)["data"], answer.stdout
+
+
+def test_a_table_gets_its_delimiter_decimals_label_owner_and_columns(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"id": np.arange(60) + 7, "site": Y, "city": np.array(list("abc"))[Y], "size": Y / 2})
+    frame.assign(price=DRAW.standard_normal(60)).to_csv(tmp_path / "t.csv", sep=";", decimal=",")
+    keys, text = proposed(tmp_path / "t.csv")
+    assert keys == {
+        "name": "table",
+        "path": str(tmp_path / "t.csv"),
+        "delimiter": ";",
+        "decimal": ",",
+        "label": "price",
+        "task": "regression",
+        "exclude": ["", "id"],
+        "categorical": ["city"],
+        "client": "site",
+        "clients": 3,
+        "partition": "natural",
+    }
+    assert "# x: 4 features (city=a, city=b, city=c, size)" in text
+    assert "# the last column; correct it if another is predicted" in text
+
+
+def test_commas_of_thousands_are_no_decimal_commas(tmp_path: Path) -> None:
+    rows = "".join(f"{1000 + 37 * row:,};{row % 2}\n" for row in range(80))
+    (tmp_path / "t.csv").write_text(f"income;y\n950;1\n{rows}")
+    keys, text = proposed(tmp_path / "t.csv")
+    assert "decimal" not in keys and keys["exclude"] == ["income"]
+    assert "such as '1,000'" in text
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "expected"),
+    [
+        (DRAW.standard_normal((60, 12, 4)), Y.astype(float), {"inputs": "series", "task": "classes"}),
+        (DRAW.integers(255, size=(60, 8, 8), dtype=np.uint8), Y, {"inputs": "images_first"}),
+        (DRAW.integers(5000, size=(60, 9)), Y, {"inputs": "tokens"}),
+        (DRAW.standard_normal((60, 3, 5, 6)), np.where(DRAW.random((60, 5, 6)) < 0.1, 255, 1), {"task": "classes"}),
+        (DRAW.standard_normal((60, 3)), DRAW.standard_normal(60), {"task": "regression"}),
+        (DRAW.standard_normal((60, 3)), (DRAW.random((60, 4)) < 0.5).astype(int), {"task": "multi_label"}),
+    ],
+)
+def test_arrays_get_what_no_rule_says(tmp_path: Path, x: np.ndarray, y: np.ndarray, expected: Any) -> None:
+    np.savez(tmp_path / "a.npz", x=x, y=y, user=Y)
+    keys, text = proposed(tmp_path / "a.npz")
+    assert {key: keys[key] for key in expected} == expected
+    assert keys["partition"] == {"name": "natural", "by": "user"} and keys["clients"] == 3
+    assert "# x: " in text and "does not load" not in text
+    assert ("ignore" in keys) == (y.ndim == 3)
+
+
+def test_a_folder_is_what_most_of_its_files_are(tmp_path: Path) -> None:
+    for label in "ab":
+        for place in range(3):
+            write_image(tmp_path / "pictures" / label / f"{place}.png", 50 * place)
+    keys, text = proposed(tmp_path / "pictures", "new", "data")
+    assert (keys["name"], keys["size"]) == ("image_folder", 32)
+    assert "# x: images of 32 x 32 pixels" in text
+    (tmp_path / "empty").mkdir()
+    assert "must hold pictures" in command("check", "--data", "--propose", tmp_path / "empty").stderr
