@@ -46,7 +46,7 @@ class FedRoD(FedAvg):
 
     def _balanced(self, task: Task) -> Callable[[Tensor, Tensor], Tensor]:
         """Returns the cross-entropy of logits that are raised by gamma log n_c, where n_c samples have the label c."""
-        from raysim.local.net import cross_entropy
+        from raysim.local.outputs import cross_entropy
 
         y = task.y.flatten()
 

@@ -14,10 +14,10 @@ from raysim.terms import Arrival, Record
 from raysim.terms import Tensor as Tensor
 
 if TYPE_CHECKING:
-    from raysim.local.correction import Correction as Correction
+    from raysim.local.loop import Trained as Trained
     from raysim.local.server_task import ServerTask as ServerTask
     from raysim.local.task import Task as Task
-    from raysim.local.train import Trained as Trained
+    from raysim.local.trainable import Correction as Correction
 else:
     Correction = ServerTask = Task = Trained = Any
 

@@ -15,7 +15,8 @@ from raysim.schedules import Schedulable
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from raysim.local.net import Net, Trainable
+    from raysim.local.net import Net
+    from raysim.local.trainable import Trainable
 
 NORMS = "norms"
 

@@ -3,58 +3,24 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from raysim.local.augmenter import Pixels
 from raysim.local.batch_norm import spare_single_values
 from raysim.local.chain import Chain
 from raysim.local.first_state import FirstState, has_own_mode
 from raysim.local.model import Model
-from raysim.local.outputs import by_target, predicted
+from raysim.local.outputs import LOSSES, LossFunction, cross_entropy
+from raysim.local.samples import Pixels
+from raysim.local.trainable import Trainable
 from raysim.models.equilibrium import Equilibrium, Solves
 from raysim.models.layers import BoundedLinear, norms_of, required_norms
-from raysim.models.layout import Layout, pairs_of, view_of
+from raysim.models.layout import Layout, pairs_of
 from raysim.models.names import is_pattern, is_under, nearest
 from raysim.models.part import Norm
 from raysim.parts.errors import BadValue
-
-
-def quadratic(output: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """The loss of the data set `quadratic`, whose module returns losses already."""
-    return output.mean() if reduction == "mean" else output.sum()
-
-
-def squared_error(output: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """Half the squared error. output: (n, 1) or (n,) for a target (n,), or like a target (n, targets)."""
-    return F.mse_loss(by_target(output, target), target, reduction=reduction) / 2
-
-
-def binary_cross_entropy(output: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """Cross-entropy of a logit for each of several labels, (n, labels), and target, 0 or 1 for each of them."""
-    return F.binary_cross_entropy_with_logits(by_target(output, target), target, reduction=reduction)
-
-
-def cross_entropy(output: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """Cross-entropy of logits (n, labels) and labels (n,). Where a sample has several labels, those of -100 do not
-    count, and logits are as `predicted` takes them."""
-    output = predicted(output, target)
-    if output.ndim > 2:
-        output, target = output.flatten(0, -2), target.flatten()
-    return F.cross_entropy(output, target, reduction=reduction)
-
-
-LossFunction = Callable[..., Tensor]  # from outputs, targets and, where asked for, embeddings to a 0-d loss
-LOSSES: dict[str, Callable[..., Tensor]] = {
-    "cross_entropy": cross_entropy,
-    "binary_cross_entropy": binary_cross_entropy,
-    "squared_error": squared_error,
-    "quadratic": quadratic,
-}
 
 
 @contextmanager
@@ -66,39 +32,6 @@ def _tf32() -> Iterator[None]:
         yield
     finally:
         torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = before
-
-
-class Trainable(NamedTuple):
-    """The part of a module's parameters that is trained."""
-
-    w: Tensor  # (n,), a view of the module's flat vector
-    views: list[Tensor]  # pieces of w, each in the shape of its parameter
-    parameters: list[nn.Parameter]
-    span: slice  # where w lies in the flat vector of all parameters
-    which: slice  # where the parameters lie in the list of all parameters
-    bounded: list[BoundedLinear]  # layers with a bound on weights that are trained
-    layout: Layout  # of all parameters
-
-    def project(self) -> None:
-        """Moves bounded weights back within their bounds, in place. To be called after each step."""
-        for layer in self.bounded:
-            layer.project()
-
-    def flat(self) -> tuple[Tensor, list[Tensor]]:
-        """Returns zeros in the shape of `w`, and their views in the shapes of the parameters."""
-        whole = torch.zeros(self.layout.size, device=self.w.device)
-        return whole[self.span], self.layout.views(whole)[self.which]
-
-    def pieces(self, vector: Tensor) -> list[Tensor]:
-        """Returns views of a vector (n,) like `w` in the shapes of the parameters."""
-        first, entries = self.span.start or 0, self.layout.entries[self.which]
-        return [view_of(vector[e.offset - first : e.offset - first + e.size], e) for e in entries]
-
-    def joined(self, gradients: Sequence[Tensor]) -> Tensor:
-        """Returns the gradients of the parameters as one new vector in the shape of `w`."""
-        vector, views = self.flat()
-        torch._foreach_copy_(views, list(gradients))
-        return vector
 
 
 class Net:

@@ -1,5 +1,8 @@
-"""Pairs what a module returns with labels."""
+"""Pairs what a module returns with labels: the losses of data, and what metrics count."""
 
+from collections.abc import Callable
+
+import torch.nn.functional as F
 from torch import Tensor
 
 from raysim.data.dataset import IGNORED
@@ -49,3 +52,36 @@ def hits(output: Tensor, target: Tensor) -> int:
         return int((((logits > 0) == (target > 0.5)) & ~logits.isnan()).sum())
     logits = predicted(output, target)  # the argmax of NaN would be a label, often 0; -100 is none of them
     return int(((logits.argmax(-1) == target) & ~logits.isnan().any(-1)).sum())
+
+
+def quadratic(output: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """The loss of the data set `quadratic`, whose module returns losses already."""
+    return output.mean() if reduction == "mean" else output.sum()
+
+
+def squared_error(output: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """Half the squared error. output: (n, 1) or (n,) for a target (n,), or like a target (n, targets)."""
+    return F.mse_loss(by_target(output, target), target, reduction=reduction) / 2
+
+
+def binary_cross_entropy(output: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """Cross-entropy of a logit for each of several labels, (n, labels), and target, 0 or 1 for each of them."""
+    return F.binary_cross_entropy_with_logits(by_target(output, target), target, reduction=reduction)
+
+
+def cross_entropy(output: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """Cross-entropy of logits (n, labels) and labels (n,). Where a sample has several labels, those of -100 do not
+    count, and logits are as `predicted` takes them."""
+    output = predicted(output, target)
+    if output.ndim > 2:
+        output, target = output.flatten(0, -2), target.flatten()
+    return F.cross_entropy(output, target, reduction=reduction)
+
+
+LossFunction = Callable[..., Tensor]  # from outputs, targets and, where asked for, embeddings to a 0-d loss
+LOSSES: dict[str, Callable[..., Tensor]] = {
+    "cross_entropy": cross_entropy,
+    "binary_cross_entropy": binary_cross_entropy,
+    "squared_error": squared_error,
+    "quadratic": quadratic,
+}

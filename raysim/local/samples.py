@@ -1,8 +1,8 @@
-"""Samples for training, and their way from storage to what a module takes."""
+"""Samples for training, their way from storage to what a module takes, and the augmentation of mini-batches."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from raysim.data import Split
 from raysim.data.named import NamedArrays
+from raysim.local.augment import Augmentation
 
 # From inputs, their split, their rows in it and a client, to the inputs as that client has them.
 Skewed = Callable[[np.ndarray, Split, np.ndarray, int], np.ndarray] | None
@@ -105,3 +106,44 @@ class Loader:
         assert self._skewed is not None
         scale = np.float32(255 if split.x.dtype == np.uint8 else 1)
         return np.ascontiguousarray(self._skewed(split.x[rows].astype(np.float32) / scale, split, rows, client) * scale)
+
+
+class Pixels:
+    """Turns images from the form that a module takes, normalised by channel, into pixels from 0 to 1, and back."""
+
+    def __init__(self, mean: tuple[float, ...], std: tuple[float, ...], device: torch.device) -> None:
+        self._mean, self._std = (torch.tensor(one, device=device).view(-1, 1, 1) for one in (mean, std))
+
+    def seen(self, x: Tensor) -> Tensor:
+        """Returns images as pixels from 0 to 1."""
+        return (x * self._std + self._mean).clamp(0, 1)
+
+    def normalised(self, x: Tensor) -> Tensor:
+        """Returns pixels as a module takes them."""
+        return ((x - self._mean) / self._std).contiguous(memory_format=torch.channels_last)
+
+
+class Augmenter:
+    """Augments batches, one after another.
+
+    pixels: what makes images of inputs; None: inputs are no images. generator: for seeds; each batch takes one.
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[Augmentation],
+        pixels: Pixels | None,
+        classes: int,
+        generator: Callable[[], torch.Generator],
+    ) -> None:
+        self._parts, self._pixels, self._classes, self._generator = parts, pixels, classes, generator
+
+    def __call__(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        generator = self._generator()
+        seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(seed)
+            x = x if self._pixels is None else self._pixels.seen(x)
+            for part in self._parts:
+                x, y = part.apply(x, y, self._classes)
+        return x if self._pixels is None else self._pixels.normalised(x), y

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from actors import Gang
 from raysim.local.model import Model
-from raysim.local.net import LossFunction, Net
+from raysim.local.net import Net
+from raysim.local.outputs import LossFunction
 from raysim.local.samples import Samples
 from raysim.local.settings import Local
 from raysim.local.task import PREDICTED, Task

@@ -12,13 +12,14 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from raysim.data.named import in_pieces
-from raysim.local.correction import Correction
 from raysim.local.logged import Logged
+from raysim.local.loop import Trained, train
 from raysim.local.model import Model
-from raysim.local.net import LossFunction, Net
+from raysim.local.net import Net
+from raysim.local.outputs import LossFunction
 from raysim.local.samples import Samples
 from raysim.local.settings import Local
-from raysim.local.train import Trained, train
+from raysim.local.trainable import Correction
 from raysim.parts.errors import BadValue, nearest
 from raysim.parts.rng import stream_of, torch_seed
 from raysim.terms import Moment, Population, Record

@@ -45,21 +45,11 @@ def try_model(bench: Workbench) -> float:
             _require_alike([outputs, *trained], _passes(bench, x, y))
             _try_single(bench, x[:1], y[:1])
         except BaseException as error:
-            for note in (_given(error, x, y), *federation.notes):  # a guess at what the data mean may be why
+            for note in (_given(x, y), *federation.notes):  # a guess at what the data mean may be why
                 error.add_note(note)
             raise
         if at := bench.scenario.algorithm.embeds(bench.scenario):
             _try_embedding(bench, x, None if at is True else at)
-    if federation.loss == "cross_entropy" and bench.scenario.run.loss is None and _are_probabilities(outputs):
-        bench.suspected = (
-            "model: returns numbers from 0 to 1 that sum to 1 for each input, as after a Softmax, but cross-entropy "
-            "takes logits, and has a Softmax of its own; leave the model's out, or it hardly learns",
-        )
-    if outputs.ndim == y.ndim + 2 and y.ndim == 1 and not bench.scenario.data.predicts_next:
-        bench.suspected += (
-            f"model: returns logits for each token, {tuple(outputs.shape)}, of which those of the last are used; pool "
-            "them if the last may be padding",
-        )
     net.load(bench.start)
     net.take_solves()
     return float(trained[-1])
@@ -129,12 +119,6 @@ def _require_embedded(bench: Workbench) -> None:
             raise BadValue(f"{text}; take the model's own tokenizer, or a larger vocab_size")
 
 
-def _are_probabilities(outputs: Tensor) -> bool:
-    """Whether outputs are probabilities of several labels, which logits are by a rare chance only."""
-    sums = outputs.sum(-1)
-    return outputs.shape[-1] > 1 and bool((outputs >= 0).all()) and bool(torch.allclose(sums, torch.ones_like(sums)))
-
-
 def _require_outputs(
     outputs: object, x: Tensor, y: Tensor, classes: int, loss: str, wider: bool, when: str = ""
 ) -> None:
@@ -192,13 +176,7 @@ def _try_embedding(bench: Workbench, x: Tensor, at: str | None) -> None:
         raise BadValue(f"{text}, for {name}; name another sub-module")
 
 
-def _given(error: BaseException, x: Tensor, y: Tensor) -> str:
+def _given(x: Tensor, y: Tensor) -> str:
     inputs = "; ".join(f"{key} {tuple(one.shape)} {one.dtype}" for key, one in by_name(x, "inputs").items())
-    given = f"the model was tried on {inputs} with labels {tuple(y.shape)} {y.dtype}"
-    if "view size is not compatible" in str(error):
-        return f"{given}; images are in channels-last memory: use `flatten` or `reshape` instead of `view`"
-    if "does not require grad" in str(error):
-        return f"{given}; nothing that is trained leads to its outputs: do not detach them, nor use no_grad"
-    if "same dtype" in str(error):
-        return f"{given}; parameters become float32: let `forward` cast to the type of these, or not at all"
-    return given
+    kind = "parameters become float32, and images are in channels-last memory"
+    return f"the model was tried on {inputs} with labels {tuple(y.shape)} {y.dtype}; {kind}"

@@ -16,14 +16,13 @@ from raysim.data import Federation, Split
 from raysim.data.dataset import IGNORED
 from raysim.data.named import Shape, by_name, shape_of
 from raysim.local import Local
-from raysim.local.augmenter import Pixels
-from raysim.local.fits import fits
 from raysim.local.logged import Logged
 from raysim.local.loss import CrossEntropy
 from raysim.local.model import Model
-from raysim.local.net import LOSSES, Net
-from raysim.local.samples import Loader, Samples
-from raysim.local.steps import first_kept
+from raysim.local.net import Net
+from raysim.local.outputs import LOSSES
+from raysim.local.samples import Loader, Pixels, Samples
+from raysim.local.steps import first_kept, fits
 from raysim.local.task import Task
 from raysim.models.build import initialise
 from raysim.parts.errors import BadInput, BadValue, located
@@ -75,7 +74,6 @@ class Workbench:
         for place, group in enumerate(scenario.clients):
             with located(f"clients.{place}.local"):
                 fits(group.settings(scenario.local), self.net)
-        self.suspected: tuple[str, ...] = ()  # what `try_model` takes for a fault of the model
         self.logged = Logged({}, {})  # what tasks were given to log
         self.groups = scenario.groups
         self.loader = Loader(federation.mean, federation.std, device, federation.skewed if federation.skew else None)
@@ -85,7 +83,7 @@ class Workbench:
         self.at(Moment())
 
     def describe(self) -> Described:
-        """Returns what the scheduler must know of the data and the model, and notes of the model if it was tried."""
+        """Returns what the scheduler must know of the data and the model."""
         federation, layout = self.federation, self.net.layout
         return Described(
             samples=federation.samples,
@@ -104,8 +102,8 @@ class Workbench:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Warnings about what is seldom meant in the data, in the scenario or, once it was tried, in the model."""
-        return (*self.federation.notes, *notes_of(self.scenario), *self.suspected)
+        """Warnings about what is seldom meant in the data or in the scenario."""
+        return (*self.federation.notes, *notes_of(self.scenario))
 
     def task(self, client: int, number: int, received: Model, local: Local | None = None) -> Task:
         """Returns the task of a client or peer. number: how often it was dispatched, or has mixed, before. local: how

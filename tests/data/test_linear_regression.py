@@ -11,7 +11,8 @@ from raysim import ScenarioError, parse_scenario
 from raysim.data import Dataset, divided, federate
 from raysim.data.federation.server import NoServerData
 from raysim.data.sources.synthetic import LinearRegression
-from raysim.local.net import Net, squared_error
+from raysim.local.net import Net
+from raysim.local.outputs import squared_error
 from raysim.models import MLP, Linear, ModelPart
 from raysim.models.build import initialise
 

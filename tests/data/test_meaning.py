@@ -365,4 +365,3 @@ def test_outputs_for_each_place_are_refused_unless_inputs_are_text(tmp_path: Pat
     pooled = run(parse_scenario(raw | {"model": Places(pooled=True)}), out=tmp_path / "p", inline=True)
     text = run(parse_scenario(override(raw, data__inputs="tokens")), out=tmp_path / "t", inline=True)
     assert pooled.info["status"] == text.info["status"] == "finished"
-    assert any("of which those of the last are used; pool them if" in note for note in text.info["notes"])

@@ -24,8 +24,7 @@ from raysim.data.sources.shakespeare import (
     roles,
     windows,
 )
-from raysim.local.net import cross_entropy
-from raysim.local.outputs import predicted
+from raysim.local.outputs import cross_entropy, predicted
 from raysim.local.samples import Loader
 
 PLAY = """\

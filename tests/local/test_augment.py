@@ -20,8 +20,8 @@ from raysim.local.augment import (
     MixUp,
     RandAugment,
 )
-from raysim.local.augmenter import Augmenter, Pixels
 from raysim.local.loss import CrossEntropy
+from raysim.local.samples import Augmenter, Pixels
 
 EVERY: list[Augmentation] = [
     Crop(padding=2),

@@ -16,11 +16,11 @@ from torch import nn
 import raysim
 from raysim.algorithms import Population
 from raysim.local import Local
+from raysim.local.loop import batches
 from raysim.local.model import Model
 from raysim.local.net import Net
 from raysim.local.samples import Samples
 from raysim.local.task import Task
-from raysim.local.train import batches
 from raysim.models import Module
 from raysim.models.build import initialise
 from raysim.parts.rng import generator

@@ -10,11 +10,11 @@ from torch import Tensor
 
 from raysim.local import Local
 from raysim.local.gradients import SAM
+from raysim.local.loop import batches
 from raysim.local.net import Net
 from raysim.local.optimizers import SGD, Adam
 from raysim.local.samples import Samples
 from raysim.local.task import Task
-from raysim.local.train import batches
 from raysim.models import CNN
 from raysim.models.build import initialise
 from raysim.parts.rng import generator

@@ -9,10 +9,10 @@ from torch.nn.functional import cross_entropy
 
 from raysim.local import Local
 from raysim.local.gradients import SAM
+from raysim.local.loop import batches
 from raysim.local.net import Net
 from raysim.local.samples import Samples
 from raysim.local.task import Task
-from raysim.local.train import batches
 from raysim.models.layers import QuadraticLoss
 from raysim.parts.rng import generator
 

@@ -10,12 +10,12 @@ from torch import nn
 
 from raysim.algorithms import Population
 from raysim.local import Local
+from raysim.local.loop import batches
 from raysim.local.model import Model
 from raysim.local.net import Net
 from raysim.local.optimizers import SGD, Adam, RMSprop
 from raysim.local.samples import Loader, Samples
 from raysim.local.task import Task
-from raysim.local.train import batches
 from raysim.models import CNN
 from raysim.models.build import initialise
 from raysim.parts.rng import generator
@@ -145,7 +145,7 @@ def test_batches_are_the_same_however_many_samples_are_loaded_at_a_time(
 
     whole = taken()
     loaded.clear()
-    monkeypatch.setattr("raysim.local.train.LOADED", at_a_time)
+    monkeypatch.setattr("raysim.local.loop.LOADED", at_a_time)
     assert taken() == whole
     assert max(loaded) == most
     assert sum(loaded) == sum(len(labels) for labels in whole)

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from raysim import ScenarioError, parse_scenario
 from raysim.local import Local
+from raysim.local.loop import train
 from raysim.local.net import Net
 from raysim.local.samples import Samples
-from raysim.local.train import train
 from raysim.models import DEQMLP, Anderson, Iteration
 from raysim.models.build import initialise
 from raysim.models.equilibrium import Equilibrium, HeldDropout, Solves

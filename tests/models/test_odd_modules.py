@@ -74,8 +74,8 @@ def problems(model: Any, data: Any = None, **local: Any) -> str:
         ),
         ("momentum", "must leave its frozen parameters as they are, but its forward pass changes 'slow.bias'; make a"),
         ("global", "must give the same for the same values, inputs and seed, got outputs that are"),
-        ("detached", "nothing that is trained leads to its outputs: do not detach them"),
-        ("double", "parameters become float32: let `forward` cast to the type of these"),
+        ("detached", "does not require grad"),
+        ("double", "parameters become float32, and images are in channels-last"),
     ],
 )
 def test_a_module_that_loses_what_it_learns_is_refused(how: str, told: str) -> None:

@@ -5,9 +5,9 @@ from equilibria import CPU, draw
 from torch import Tensor
 
 from raysim.local import Local
+from raysim.local.loop import train
 from raysim.local.net import Net
 from raysim.local.samples import Samples
-from raysim.local.train import train
 from raysim.models import DEQMLP
 from raysim.models.build import initialise
 from raysim.models.layers import BoundedLinear, project_rows

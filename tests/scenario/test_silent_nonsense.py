@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-import torch
 from command_line import command
 from conftest import Raw, Simulate, digits
 
@@ -28,21 +27,6 @@ SECONDS = {"name": "exponential", "mean": 3.0, "unit": "seconds"}
 def test_rounds_that_wait_for_all_leave_no_update_stale(world: Raw, algorithm: str, told: bool) -> None:
     notes = notes_of(raysim.parse_scenario(digits(world=world, algorithm=algorithm)))
     assert any("no update can ever be stale" in note for note in notes) == told
-
-
-class Softened(torch.nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = torch.nn.Linear(64, 10)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.layer(x.flatten(1)).softmax(-1)
-
-
-def test_a_softmax_before_cross_entropy_is_noted(tmp_path: Path) -> None:
-    raw = digits(model={"name": "module", "module": "test_silent_nonsense:Softened"}, run__rounds=1)
-    notes = raysim.run(raw, out=tmp_path, inline=True).info["notes"]
-    assert any(note.startswith("model: returns numbers from 0 to 1 that sum to 1") for note in notes)
 
 
 def test_a_model_that_grows_worse_than_guessing_and_a_divergence_are_told_with_a_cure(

@@ -1,4 +1,4 @@
-"""Local training: mini-batch steps on the flat vector."""
+"""Local training: mini-batch steps on the flat vector. Each takes a batch, its gradient, a correction, and a step."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from raysim.local.augmenter import Augmenter
-from raysim.local.correction import Correction, Pull
+from raysim.local.gradients import Gradient, GradientPoint
 from raysim.local.model import Model
-from raysim.local.net import LossFunction, Net, Trainable
-from raysim.local.samples import Samples
+from raysim.local.net import Net
+from raysim.local.outputs import LossFunction
+from raysim.local.samples import Augmenter, Samples
 from raysim.local.settings import Local
 from raysim.local.steps import Steps, decayed
-from raysim.local.taking import taker
+from raysim.local.trainable import AddedGradient, Correction, Trainable
 from raysim.parts.errors import BadValue
 from raysim.terms import Record
 
 LOADED = 8192  # samples to load at once; fixed, because results depend on it bit by bit
+BatchGradient = tuple[Tensor, Sequence[Tensor]]  # a batch's loss, 0-d, and the gradient of each parameter
 
 
 class Trained(NamedTuple):
@@ -81,6 +82,40 @@ def batches(samples: Samples, settings: Local, order: np.random.Generator) -> It
         yield Batch(x[here], y[here], places[here])
 
 
+def gradient_of(
+    parts: Sequence[Gradient],
+    net: Net,
+    part: Trainable,
+    loss: LossFunction | None,
+    generator: Callable[[], torch.Generator],
+) -> Callable[[Tensor, Tensor, BatchGradient | None], BatchGradient]:
+    """Returns a function that takes the gradient of a batch as `local.gradients` say.
+
+    It gets the batch and, if that is taken already, its plain gradient. parts: what is done with it, in order.
+    """
+    if not parts:
+        return lambda x, y, ready: ready or net.gradients(x, y, part.parameters, loss)
+    vector, views = part.flat()
+    waiting: list[tuple[Tensor, BatchGradient]] = []  # the plain gradient of a batch that is taken already
+
+    def take(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        is_ready = waiting and waiting[0][0] is x  # a part may ask for that of a piece of the batch
+        value, pieces = waiting.pop()[1] if is_ready else net.gradients(x, y, part.parameters, loss)
+        torch._foreach_copy_(views, list(pieces))
+        return value, vector
+
+    point = GradientPoint(part.w, part.pieces, generator)
+    for one in parts:
+        take = partial(one.take, take, point)
+
+    def taken(x: Tensor, y: Tensor, ready: BatchGradient | None) -> BatchGradient:
+        waiting[:] = [] if ready is None else [(x, ready)]
+        value, gradient = take(x, y)
+        return value, point.pieces(gradient)
+
+    return taken
+
+
 class Criterion:
     """Stops training once the norm of the gradient that it follows is at most a tolerance.
 
@@ -93,22 +128,18 @@ class Criterion:
         self._relative = relative
         self._part, self._decay = part, decay
 
-    def met(self, gradients: Sequence[Tensor], extra: Tensor | None) -> bool:
+    def met(self, gradients: Sequence[Tensor], added: Tensor | None) -> bool:
         """Whether to stop now.
 
-        gradients: the gradient of the mean loss over all samples, for each parameter. extra: what is added to it, (n,),
+        gradients: the gradient of the mean loss over all samples, for each parameter. added: what is added to it, (n,),
         or None.
         """
         followed = decayed(self._part.joined(gradients), self._part.w, self._decay)
-        residual = (followed if extra is None else followed.add_(extra)).norm()
+        residual = (followed if added is None else followed.add_(added)).norm()
         if self.residual is None and self._relative:
             self.tolerance = self.tolerance * residual
         self.residual = residual
         return bool(residual <= self.tolerance)
-
-
-def _unseeded(purpose: str) -> torch.Generator:
-    return torch.Generator()
 
 
 def train(
@@ -123,7 +154,7 @@ def train(
     tolerance: float | Tensor | None = None,
     relative: bool = False,
     loss: LossFunction | None = None,
-    draws: Callable[[str], torch.Generator] = _unseeded,
+    draws: Callable[[str], torch.Generator] = lambda purpose: torch.Generator(),
     kept: Record | None = None,
 ) -> Trained:
     """Trains a model from `start` on samples. The keyword arguments are those of `Task.train`.
@@ -134,38 +165,37 @@ def train(
     Raises ValueError if there are no samples.
     """
     trained = net.part(part)
-    step = Steps(settings, net, trained, kept)
-    pull = Pull(correction, trained)
-    take = taker(settings.gradients, net, trained, loss, partial(draws, "gradients"))
+    step, added = Steps(settings, net, trained, kept), AddedGradient(correction, trained)
+    gradient = gradient_of(settings.gradients, net, trained, loss, partial(draws, "gradients"))
     augment = Augmenter(settings.augment, net.pixels, net.classes, partial(draws, "augment"))
     decay = 0.0 if settings.optimizer.decoupled else step.decay
     criterion = None if tolerance is None else Criterion(trained, decay, tolerance, relative)
     an_epoch = settings.batches(len(samples))
     whole = settings.batch_size is None or settings.batch_size >= len(samples)
-    # A criterion takes the gradient of all samples. With batches of all samples, that is the gradient of the step, and
-    # a training without a criterion must round as one with it does.
-    plain = settings.plain and not settings.gradients and not pull.sees and part is None and loss is None and not whole
+    # The fast path: steps of plain SGD that store no gradient, which round otherwise. Not with batches of all samples:
+    # a criterion takes their gradient, and a training without one must round as one with it does.
+    fast = settings.plain and not (settings.gradients or added.by_gradient or part or loss or whole)
     first = last = None
     taken = 0
     with net.training(start, len(samples), settings.precision):
         for batch in batches(samples, settings, order):
             ready, lr = None, settings.rate(taken)
-            extra = None if pull.sees else pull()
+            extra = None if added.by_gradient else added()
             if criterion is not None and taken % an_epoch == 0:
                 net.mode(training=whole)
                 net.at(slice(None))
                 last, gradients = net.gradients(*samples.all, trained.parameters, loss)
                 net.mode(training=True)
-                if criterion.met(gradients, pull(gradients) if pull.sees else extra):
+                if criterion.met(gradients, added(gradients) if added.by_gradient else extra):
                     break
                 ready = (last, gradients) if whole and not settings.augment else None  # it has just been taken
             x, y = augment(batch.x, batch.y) if settings.augment else (batch.x, batch.y)
-            if plain and (descended := net.descend(x, y, lr, extra)) is not None:
+            if fast and (descended := net.descend(x, y, lr, extra)) is not None:
                 last = descended
             else:
                 net.at(batch.places)
-                last, gradients = take(x, y, ready)
-                step(gradients, pull(gradients) if pull.sees else extra, lr)
+                last, gradients = gradient(x, y, ready)
+                step(gradients, added(gradients) if added.by_gradient else extra, lr)
                 trained.project()
             first = last if first is None else first
             taken += 1
