@@ -160,11 +160,33 @@ class Run:
         table is empty if no row was written. Raises ValueError for an unknown table or column, and NotARun, which names
         the file, where one is damaged.
         """
-        require(name)
-        rows = again(lambda: self._read(name, columns, filter))
+        rows = self.rows(name, columns, filter)
         for key, value in self.origin.items() if columns is None else ():
             rows = rows.append_column(key, column([value] * len(rows)))
         return rows
+
+    def rows(
+        self,
+        name: str,
+        columns: Sequence[str] | None,
+        filter: pc.Expression | None,
+        schema: pa.Schema | None = None,
+    ) -> pa.Table:
+        """Returns what `table` does, without the origin of a fork. schema: with own columns of other runs, too, which
+        are null."""
+        require(name)
+
+        def read() -> pa.Table:
+            files = self.files(name)
+            for file in files:  # a column of another name would be read as null
+                check_schema(file, name)
+            known = schema or schema_of(name, files)
+            if unknown := [column for column in columns or () if column not in known.names]:
+                raise ValueError(f"{name}: columns must be of {', '.join(known.names)}, got {unknown!r}")
+            self.require_rows(name)
+            return read_files(files, known, None if columns is None else list(columns), filter)
+
+        return again(read)
 
     def first(self, name: str, rows: int) -> list[dict[str, Any]]:
         """Returns the first rows of a table of a run that is over, in order of writing."""
@@ -188,16 +210,6 @@ class Run:
         if found != counted:
             text = f"hold the {counted} rows that run.json counts, got {found}"
             raise DamagedTable(self.folder / name, self.folder, text)
-
-    def _read(self, name: str, columns: Sequence[str] | None, filter: pc.Expression | None) -> pa.Table:
-        files = self.files(name)
-        schema = schema_of(name, files)
-        if unknown := [column for column in columns or () if column not in schema.names]:
-            raise ValueError(f"{name}: columns must be of {', '.join(schema.names)}, got {unknown!r}")
-        for file in files:  # a column of another name would be read as null
-            check_schema(file, name)
-        self.require_rows(name)
-        return read_files(files, schema, None if columns is None else list(columns), filter)
 
     def pandas(self, name: str) -> pd.DataFrame:
         """Returns a table as a pandas data frame, with texts as categories.

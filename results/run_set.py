@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,7 +15,7 @@ from results.keys import ORIGIN, Value, column, spell_out, varying
 from results.metrics import directions
 from results.reader import Run
 from results.schemas import dictionary, require, with_own
-from results.tables import DamagedTable, again, check_schema, read_files
+from results.tables import DamagedTable, again, check_schema
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,12 +49,11 @@ class RunSet:
 
     def __init__(self, runs: Sequence[Run]) -> None:
         self.runs = tuple(runs)
-        self._places: dict[str, int] = {}
-        for place, run in enumerate(self.runs):
-            if run.id in self._places:
-                other = self.runs[self._places[run.id]].folder
-                raise NotARun(f"{run.folder}: holds the run {run.id!r}, which {other} holds too; give one of them")
-            self._places[run.id] = place
+        first: dict[str, Run] = {}
+        for run in self.runs:
+            if (other := first.setdefault(run.id, run)) is not run:
+                text = f"holds the run {run.id!r}, which {other.folder} holds too; give one of them"
+                raise NotARun(f"{run.folder}: {text}")
 
     def __len__(self) -> int:
         return len(self.runs)
@@ -130,18 +128,18 @@ class RunSet:
         Raises ValueError for an unknown table, column or key, and NotARun where a file's columns are not this
         version's.
         """
-        require(name)
-        values = self.keys(keys)
-        schema = self.schema(name)
-        wanted = [column.name for column in schema] if columns is None else list(columns)
-        if unknown := [column for column in wanted if column not in schema.names]:
-            raise ValueError(f"{name}: columns must be of {', '.join(schema.names)}, got {unknown!r}")
-        rows = again(lambda: self._read(name, list(dict.fromkeys(["run", *wanted])), filter))
-        place = self._place(rows["run"])
-        rows = rows.select(wanted)
-        for key, of_runs in values.items():
-            rows = rows.append_column(key, of_runs.take(pa.array(place)))
-        return rows
+        values, schema = self.keys(keys), self.schema(name)
+        wanted = schema.names if columns is None else list(columns)
+
+        def read(place: int) -> pa.Table:
+            rows = self.runs[place].rows(name, wanted, filter, schema)
+            for key, of_runs in values.items():
+                rows = rows.append_column(key, pa.repeat(of_runs[place], len(rows)))
+            return rows
+
+        with ThreadPoolExecutor(READERS) as readers:
+            found = list(readers.map(read, range(len(self))))
+        return pa.concat_tables(found or [schema.empty_table().select(wanted)]).unify_dictionaries()
 
     def pandas(
         self,
@@ -175,27 +173,9 @@ class RunSet:
         Raises ValueError for an unknown table, and NotARun where a file's columns are not this version's.
         """
         require(name)
-        return again(lambda: self._schema(name))
 
-    def _schema(self, name: str) -> pa.Schema:
-        files = [file for run in self.runs for file in run.files(name)]
+        def own(run: Run) -> list[str]:
+            return again(lambda: [column for file in run.files(name) for column in check_schema(file, name)])
+
         with ThreadPoolExecutor(READERS) as readers:
-            own = readers.map(lambda file: check_schema(file, name), files)
-            return with_own(name, dict.fromkeys(column for names in own for column in names))
-
-    def _read(self, name: str, columns: list[str], filter: pc.Expression | None) -> pa.Table:
-        with ThreadPoolExecutor(READERS) as readers:
-            list(readers.map(lambda run: run.require_rows(name), self.runs))
-        files = [file for run in self.runs for file in run.files(name)]
-        return read_files(files, self.schema(name), columns, filter).unify_dictionaries()
-
-    def _place(self, ids: pa.ChunkedArray[Any]) -> np.ndarray[Any, Any]:
-        """Returns, for each row, the index of its run."""
-        if not len(ids):
-            return np.empty(0, np.int64)
-        encoded = ids.combine_chunks()
-        places = np.array([self._places.get(id, -1) for id in encoded.dictionary.to_pylist()])
-        place: np.ndarray[Any, Any] = places[encoded.indices.to_numpy()]
-        if (place < 0).any():
-            raise NotARun(f"tables must name the run that run.json names, got {encoded.dictionary.to_pylist()!r}")
-        return place
+            return with_own(name, dict.fromkeys(column for names in readers.map(own, self.runs) for column in names))

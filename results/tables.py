@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import TypeVar
 
@@ -76,7 +74,7 @@ def check_schema(file: Path, name: str) -> tuple[str, ...]:
 def read_files(
     files: Sequence[Path], schema: pa.Schema, columns: list[str] | None, filter: pc.Expression | None
 ) -> pa.Table:
-    """Returns rows of a table with this schema from these files.
+    """Returns rows of a table with this schema from these files of a run.
 
     Raises FileNotFoundError where a file is gone, and DamagedTable, which names the file, where one cannot be read.
     """
@@ -87,11 +85,8 @@ def read_files(
     )
 
     def read(some: Sequence[Path]) -> pa.Table:
-        groups = [
-            ([name for name, _ in group], system) for system, group in groupby(map(in_arrow, some), itemgetter(1))
-        ]
-        datasets = [ds.dataset(names, schema, verified, system) for names, system in groups or [([], None)]]
-        return pa.concat_tables([dataset.to_table(columns, filter) for dataset in datasets])
+        system = in_arrow(some[0])[1] if some else None
+        return ds.dataset([in_arrow(file)[0] for file in some], schema, verified, system).to_table(columns, filter)
 
     try:
         return read(files)

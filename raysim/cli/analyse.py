@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from raysim.cli.bad_input import refuse, refusing_wrong_runs
-from raysim.cli.ls import ls
 from raysim.cli.options import By, RunFolder, RunFolders, require_writable, to_location
+from raysim.cli.watch import ls
 from results import load, open_run, summary
 from results.compare import Comparison, beside
 from results.measure import parse_at, parse_target

@@ -18,19 +18,17 @@ from raysim.cli.analyse import compare, report, show
 from raysim.cli.bad_input import tell
 from raysim.cli.check import check, schema
 from raysim.cli.columns import columns
-from raysim.cli.dashboard import dashboard
 from raysim.cli.doctor import doctor
-from raysim.cli.ls import ls
 from raysim.cli.new import new
 from raysim.cli.partition import partition
 from raysim.cli.parts import list_parts
 from raysim.cli.plot import plot
 from raysim.cli.run import end, fork, resume, run
 from raysim.cli.scenarios import scenarios
-from raysim.cli.serve import serve
+from raysim.cli.serve import dashboard, serve
 from raysim.cli.sweep import sweep
 from raysim.cli.test import test
-from raysim.cli.watch import watch
+from raysim.cli.watch import ls, watch
 from raysim.parts.errors import CannotGoOn, RunFailed, ScenarioError
 from raysim.startup import HiddenPackage, require_own_packages
 from raysim.version import __version__

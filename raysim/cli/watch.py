@@ -1,4 +1,4 @@
-"""The command `watch`: how runs go on, in the terminal."""
+"""The commands `ls` and `watch`: the runs in a folder, and how they go on, in the terminal."""
 
 import time
 from collections.abc import Sequence
@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from raysim.cli.bad_input import refusing_wrong_runs
-from raysim.cli.options import to_location
-from results.listing import labels, states
+from raysim.cli.options import FolderOfRuns, to_location
+from results.listing import labels, lines_below, states
 from results.load import Folder, readable
 from results.reader import NoRuns
 from results.terminal import Terminal
@@ -22,6 +22,28 @@ from results.views import View, workers
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _CURVES = 6  # of a run that are shown
+
+
+def ls(
+    folder: FolderOfRuns = Path("runs"),
+) -> None:
+    """List the runs in a folder, runs/ by default, with a line for each sweep: how far they are, and how good."""
+    with refusing_wrong_runs():
+        views = Folder(folder).look()
+        readable(views)
+    (heads, rows), reasons = lines_below(views)
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    shown = [place for place in range(len(heads)) if any(row[place] for row in rows)]
+    for place in shown:
+        # Texts and ranges may fold; the first column is to be copied as one word, and rounds and times stay whole.
+        side = "left" if place < 3 else "right"
+        table.add_column(heads[place], overflow="fold", justify=side, no_wrap=place in (0, 3, 4))  # type: ignore[arg-type]
+    for row in rows:
+        table.add_row(*(Text(row[place]) for place in shown))
+    console = Terminal()
+    console.print(table)
+    for reason in reasons:
+        console.print(reason, markup=False, highlight=False, soft_wrap=True)
 
 
 def watch(

@@ -9,7 +9,7 @@ import pytest
 from command_line import command
 
 from actors.instrument import OF_POOLS
-from raysim.cli.dashboard import DASHBOARD
+from raysim.cli.serve import DASHBOARD
 from raysim.observers.gauges import OF_RUNS
 
 MEASURED = (*OF_RUNS, *OF_POOLS)

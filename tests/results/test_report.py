@@ -427,8 +427,8 @@ def test_what_is_refused(tmp_path: Path) -> None:
         assert answer.exit_code == 2
         assert message in answer.stderr and answer.stderr.count("\n") == 1
     assert not (tmp_path / "x.html").exists()
-    with pytest.raises(CannotWrite, match=r"nowhere/x\.html: cannot be written"):
-        report(load(folder)).write(nowhere / "x.html")
+    with pytest.raises(CannotWrite, match=r"run\.json/x\.html: cannot be written"):
+        report(load(folder)).write(folder / "run.json" / "x.html")
 
 
 def test_the_partition_says_how_far_mixes_of_labels_are_from_an_even_one(tmp_path: Path) -> None:
