@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from results.counted import Values, beyond, counted_runs, counting, key_axes, note_picked, note_short
-from results.differences import difference
 from results.measure import Measure, NotComparable
-from results.ranking import holm
+from results.ranking import difference, holm
 from results.reader import Run
 from results.run_set import RunSet
 from results.score import Censored, score

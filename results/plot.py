@@ -12,12 +12,12 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from results.counted import counted_runs, counting, key_axes, members, rising
-from results.differences import LEVEL
 from results.disk import replacing
 from results.drawing import band as draw_band
 from results.groups import Groups, Look, RunGroup, grouped, telling
 from results.keys import spell_out
 from results.measure import NotComparable
+from results.ranking import LEVEL
 from results.report.curves import AXES, finish, points
 from results.run_set import RunSet
 from results.style import Styled

@@ -1,4 +1,4 @@
-"""Ranks cases by a number of each of their runs, and tests which are worse than the best by more than chance.
+"""Tests of means over seeds: how much two cases differ, and which are worse than the best by more than chance.
 
 Runs are paired by seed, because all draws of a run are keyed by it: see `results.paired`. Where two cases share fewer
 than two seeds, Welch's t-test is taken, which knows of no pairs.
@@ -9,18 +9,87 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from results.differences import LEVEL, difference, half_width
 from results.keys import Value
 from results.measure import Measure
 from results.reader import Run
 from results.score import Censored, Numbers
 
+LEVEL = 0.95  # confidence level of all intervals
+RESAMPLES = 10_000  # resamples of the bootstrap
+SIGNIFICANT = 1 - LEVEL  # a p-value below this is called significant
+
 Of: TypeAlias = Mapping[Hashable, float]  # a case's numbers, by seed
 Marks: TypeAlias = dict[tuple[tuple[Value, ...], str], tuple[bool, float]]
 """By values of the keys and metric: whether it is the best, and p, NaN for the best and where nothing was tested."""
 
-SIGNIFICANT = 1 - LEVEL  # a p-value below this is called significant
+
+# --- two cases --------------------------------------------------------------------------------------------------------
+
+
+class Difference(NamedTuple):
+    """The difference of two samples that are paired, and intervals of its mean. All but the mean need two pairs."""
+
+    pairs: int
+    difference: float
+    """Mean of the differences."""
+    std: float
+    """Sample standard deviation of the differences."""
+    t_low: float
+    t_high: float
+    """Interval by Student's t distribution, which takes the differences as normally distributed."""
+    p: float
+    """Probability of a mean difference so far from 0 if there were none, by the paired t-test, two-sided."""
+    bootstrap_low: float
+    bootstrap_high: float
+    """Percentile interval of the bootstrap (Efron 1979), over RESAMPLES samples of pairs, always the same ones."""
+    welch_low: float
+    welch_high: float
+    """Interval by Welch's t-test, which does not know of the pairs."""
+    narrower: float
+    """Share by which the interval by t is narrower than Welch's; negative if it is wider."""
+
+
+@np.errstate(invalid="ignore")  # a loss may be infinite
+def difference(case: ArrayLike, baseline: ArrayLike) -> Difference:
+    """Returns the difference of paired samples, (pairs,) each. A field is NaN where there are too few pairs."""
+    a, b = np.asarray(case, float), np.asarray(baseline, float)
+    differences, count = a - b, len(a)
+    if count < 2:
+        return Difference(count, float(differences.mean()) if count else math.nan, *[math.nan] * 9)
+    from scipy import stats
+
+    mean, std, half = float(differences.mean()), float(differences.std(ddof=1)), half_width(differences)
+    p = 2 * float(stats.t.sf(abs(mean) / std * math.sqrt(count), count - 1)) if std else math.nan
+    variances = np.array([a.var(ddof=1), b.var(ddof=1)]) / count
+    welch = math.nan
+    if variances.sum():
+        freedom = variances.sum() ** 2 / (variances**2).sum() * (count - 1)
+        welch = float(stats.t.ppf((1 + LEVEL) / 2, freedom) * math.sqrt(variances.sum()))
+    low, high = _bootstrap(differences)
+    intervals = (mean - half, mean + half, p, low, high, mean - welch, mean + welch)
+    return Difference(count, mean, std, *intervals, 1 - half / welch)
+
+
+@np.errstate(invalid="ignore")
+def half_width(numbers: NDArray[np.float64]) -> float:
+    """Returns half the width of the interval of a mean, by Student's t distribution; NaN for fewer than two numbers."""
+    count = len(numbers)
+    if count < 2:
+        return math.nan
+    from scipy import stats
+
+    return float(stats.t.ppf((1 + LEVEL) / 2, count - 1)) * float(numbers.std(ddof=1)) / math.sqrt(count)
+
+
+def _bootstrap(differences: NDArray[np.float64]) -> tuple[float, float]:
+    drawn = np.random.default_rng(0).integers(len(differences), size=(RESAMPLES, len(differences)))
+    low, high = np.quantile(differences[drawn].mean(axis=1), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return float(low), float(high)
+
+
+# --- many cases -------------------------------------------------------------------------------------------------------
 
 
 class Ranked(NamedTuple):

@@ -7,7 +7,7 @@ null is left out, because the metric is not defined there, and NaN makes NaN.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -205,3 +205,23 @@ def with_nan(table: pd.DataFrame, values: SeriesGroupBy[Any, Any]) -> pd.DataFra
 def last(frame: pd.DataFrame, *by: str) -> pd.DataFrame:
     """Returns the last row of each of these, such as of each run."""
     return frame.drop_duplicates([*by], keep="last")
+
+
+def clients(runs: RunSet, metric: str, keys: Iterable[str] | None = None) -> pd.DataFrame:
+    """Joins the tables to a row for each client, see `Runs.clients`."""
+    member = ["run", "client"]
+    held = runs.pandas("partition", [*member, "label", "samples"], pc.field("split") == "train", keys=keys)
+    extra = [name for name in held if name not in ("run", "client", "label", "samples")]
+    named = held[["run", *extra]].drop_duplicates()
+    of_client = held[held["samples"] > 0].groupby(member, observed=True)
+    table = of_client.agg(samples=("samples", "sum"), labels=("label", "nunique"))
+    updates = runs.pandas("updates", ["run", "client", "status", "staleness"], keys=[])
+    used = updates[updates["status"] == "used"].groupby(member, observed=True)
+    table = table.join(updates.groupby(member, observed=True).size().rename("picked"), how="outer")
+    table = table.join(used.agg(used=("staleness", "size"), staleness=("staleness", "mean")))
+    counts = ["samples", "labels", "picked", "used"]
+    table[counts] = table[counts].fillna(0).astype("int64")
+    own = values(runs, [metric], ["client", "unseen", "peer"], ["test"]).to_pandas()
+    ends = last(own, "run", "member").rename(columns={"member": "client"}).set_index(member)
+    table = table.join(ends["value"].rename(metric))
+    return table.reset_index().merge(named, on="run", how="left")[["run", *extra, "client", *table.columns]]

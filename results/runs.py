@@ -111,7 +111,7 @@ class Runs(RunSet):
     ) -> pd.DataFrame:
         """Compares runs seed by seed with a baseline, which must have the same scenario but for the keys `by`.
 
-        Returns one row for each case and metric, with the fields of `results.differences.Difference`, and p_holm, which
+        Returns one row for each case and metric, with the fields of `results.ranking.Difference`, and p_holm, which
         is p corrected over the cases. Warns of runs that do not count.
 
         by: the keys that tell cases apart; by default all keys that differ.
@@ -207,7 +207,7 @@ class Runs(RunSet):
         have; picked, how often it was dispatched; used, how many of its updates were used; staleness, their mean, NaN
         if none was used; and the metric, the last of its own model on its test samples, NaN if that was not evaluated.
         """
-        from results.clients import clients
+        from results.readings import clients
 
         return clients(self, metric, keys)
 

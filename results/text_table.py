@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from results.compare import Comparison
-from results.differences import LEVEL, RESAMPLES
 from results.paired import Paired
-from results.ranking import SIGNIFICANT
+from results.ranking import LEVEL, RESAMPLES, SIGNIFICANT
 from results.texts import count, precision, short_names, spread, written
 
 MARK = "†"  # of numbers that are not significantly worse than the best

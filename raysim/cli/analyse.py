@@ -10,10 +10,9 @@ from raysim.cli.bad_input import refuse, refusing_wrong_runs
 from raysim.cli.options import By, RunFolder, RunFolders, require_writable, to_location
 from raysim.cli.watch import ls
 from results import load, open_run, summary
-from results.compare import Comparison, beside
+from results.compare import Comparison, beside, read_paper
 from results.measure import parse_at, parse_target
 from results.paired import Paired
-from results.paper import read_paper
 from results.render import render
 from results.run_set import whole
 from results.runs import How

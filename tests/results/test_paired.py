@@ -12,7 +12,7 @@ from compared_runs import FEDAVG, FEDBUFF, made, refused
 from scipy import stats
 
 from results import load
-from results.differences import difference
+from results.ranking import difference
 
 A, B = [0.80, 0.86, 0.83, 0.90], [0.78, 0.83, 0.82, 0.84]
 
