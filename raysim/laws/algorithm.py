@@ -9,9 +9,8 @@ import numpy as np
 from raysim.data import federate
 from raysim.engine.families import family_of
 from raysim.laws import runs
-from raysim.laws.law import Broken, Groups, Law, NotTried
 from raysim.laws.small_scenarios import Raw, merged, quadratics
-from raysim.laws.subject import Subject
+from raysim.laws.subject import Broken, Groups, Law, NotTried, Subject
 from raysim.parts.errors import ScenarioError
 from raysim.parts.process import isolated
 from raysim.scenario import Scenario, parse_scenario

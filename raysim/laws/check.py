@@ -1,45 +1,68 @@
 """Which laws hold for which kind of part, and how all of them are tried."""
 
+import inspect
 from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
 
+from actors.fault import describe
 from raysim.algorithms import Central
-from raysim.laws import (
-    algorithm,
-    data,
-    local,
-    metric,
-    model,
-    observer,
-    partition,
-    policy,
-    runs,
-    topology,
-    uplink,
-    world,
-)
-from raysim.laws.law import Groups, Judgement, judge
-from raysim.laws.subject import Subject
+from raysim.laws import algorithm, data, model, runs, topology, training, world
+from raysim.laws.subject import Broken, Groups, Law, NotTried, Subject
 
 LAWS: dict[str, Groups] = {
-    "data": data.LAWS,
-    "data.partition": partition.LAWS,
+    "data": data.DATA,
+    "data.partition": data.PARTITION,
     "model": model.LAWS,
     "algorithm.staleness": world.STALENESS,
     "topology": topology.TOPOLOGY,
     "topology.weights": topology.WEIGHTS,
     "world.delay": world.DELAY,
     "world.delay.flops_per_s": world.DISTRIBUTION,
-    "world.dispatch.policy": policy.LAWS,
+    "world.dispatch.policy": topology.POLICY,
     "world.availability": world.AVAILABILITY,
     "world.edge_delay": world.EDGE_DELAY,
-    "local.optimizer": local.OPTIMIZER,
-    "local.lr": local.SCHEDULE,
-    "uplink": uplink.UPLINK,
-    "run.metrics": metric.METRIC,
-    "run.loss": metric.LOSS,
-    "run.observers": observer.LAWS,
-    "run.log": observer.LAWS,
+    "local.optimizer": training.OPTIMIZER,
+    "local.lr": training.SCHEDULE,
+    "uplink": training.UPLINK,
+    "run.metrics": training.METRIC,
+    "run.loss": training.LOSS,
+    "run.observers": runs.OBSERVER,
+    "run.log": runs.OBSERVER,
 }
+
+
+class Judgement(NamedTuple):
+    """What became of a law."""
+
+    law: str
+    state: Literal["ok", "failed", "not tried"]
+    text: str = ""  # what was got, or why it was not tried
+
+
+def judge(groups: Groups, subject: Any) -> Iterator[Judgement]:
+    """Tries all laws on a subject, group after group.
+
+    A group is tried only if no law of an earlier group failed: its laws build on those.
+    """
+    failed = ""
+    for group in groups:
+        outcomes = [Judgement(_text(law), "not tried", failed) if failed else _tried(law, subject) for law in group]
+        yield from outcomes
+        failed = failed or ("a law above it failed" if any(o.state == "failed" for o in outcomes) else "")
+
+
+def _tried(law: Law, subject: Any) -> Judgement:
+    try:
+        law(subject)
+    except NotTried as reason:
+        return Judgement(_text(law), "not tried", str(reason))
+    except (Exception, SystemExit) as error:  # what a user's class raises
+        return Judgement(_text(law), "failed", str(error) if isinstance(error, Broken) else describe(error))
+    return Judgement(_text(law), "ok")
+
+
+def _text(law: Law) -> str:
+    return (inspect.getdoc(law) or "").partition("\n")[0].rstrip(".")
 
 
 def check(subject: Subject, *, ray: bool = True) -> Iterator[Judgement]:

@@ -13,14 +13,17 @@ import pyarrow as pa
 from actors import InlinePool, Job, JobFailed, Request
 from actors.fault import OURS
 from raysim.engine.progress import Progress
-from raysim.laws.law import Broken, Groups, NotTried
 from raysim.laws.small_scenarios import Raw, merged
-from raysim.laws.subject import Subject
+from raysim.laws.subject import Broken, Groups, NotTried, Subject
 from raysim.parts.errors import RunFailed
 from raysim.parts.own_code import parts_in
 from raysim.parts.part import Part
 from raysim.parts.process import isolated
+from raysim.parts.rng import seed_globals
 from raysim.runs.execution import Execution
+from raysim.runs.launch import launch, new_folder
+from raysim.runs.observing import Observing, observers_of
+from raysim.runs.place import RunPlace
 from raysim.runs.result import Result
 from raysim.runs.run import run
 from raysim.scenario import Scenario, parse_scenario
@@ -51,9 +54,10 @@ class PicklingPool(InlinePool):
         return job
 
 
-def carried_out(raw: Raw, pool: InlinePool | None = None, *, stop_after: int | None = None) -> Finished:
+def carried_out(raw: Raw, pool: InlinePool | None = None, *, stop_after: int | None = None, seed: int = 0) -> Finished:
     """Runs a scenario in this process. Raises Broken if it fails.
 
+    seed: of the global generators, so that draws from them show.
     stop_after: the number of rounds after which the run is interrupted, and then goes on from its checkpoint.
     """
     changed: list[str] = []
@@ -65,6 +69,7 @@ def carried_out(raw: Raw, pool: InlinePool | None = None, *, stop_after: int | N
             execution = Execution(scenario, Path(folder) / "run", goes_on=goes_on, facts=facts)
             try:
                 with isolated(torch=True), closing(execution(pool or InlinePool())) as steps:
+                    seed_globals(seed, "the trial")
                     for news in steps:
                         rounds = news.round if isinstance(news, Progress) else 0
                         if stop_after and not goes_on and rounds >= stop_after:
@@ -112,8 +117,8 @@ def it_runs(subject: Subject) -> None:
 
 
 def the_same_bits_again(subject: Subject) -> None:
-    """A second run gives the same bits, with all that is kept pickled on the way."""
-    same(first_run(subject), carried_out(subject.raw, PicklingPool()), "the second run")
+    """A second run gives the same bits, whatever the global generators hold, with all that is kept pickled."""
+    same(first_run(subject), carried_out(subject.raw, PicklingPool(), seed=1), "the second run")
 
 
 def the_same_bits_when_it_goes_on(subject: Subject) -> None:
@@ -169,3 +174,34 @@ def _first_difference(one: Finished, other: Finished) -> Iterator[str]:
 
 RUNS: Groups = ((a_scenario_can_name_it,), (it_runs,), (the_same_bits_again,), (the_same_bits_when_it_goes_on,))
 """The laws of a part that takes part in runs. Each builds on the one before it."""
+
+
+# --- observers --------------------------------------------------------------------------------------------------------
+
+
+def it_sees_a_run(subject: Subject) -> None:
+    """It sees a run from its begin to its end, and raises no exception."""
+    _, observing = observed(subject)
+    if observing.failures:
+        raise Broken("\n".join(observing.failures.values()))
+
+
+def it_changes_no_bits(subject: Subject) -> None:
+    """The run has the same bits as without the observer."""
+    seen, _ = observed(subject)
+    if seen.status == "stopped":
+        raise NotTried(f"it ends the run: {seen.info['ended_early']}")
+    same(first_run(subject), seen, "the run that it sees")
+
+
+def observed(subject: Subject) -> tuple[Finished, Observing]:
+    """Returns a run of the trial in this process, and what its observer was told."""
+    scenario = subject.scenario
+    observing = Observing(scenario, observers_of(scenario))
+    with tempfile.TemporaryDirectory() as folder:
+        execution = Execution(scenario, new_folder(Path(folder), "trial"))
+        result = launch(scenario, lambda: execution, RunPlace(inline=True), observing)
+        return Finished(result), observing
+
+
+OBSERVER: Groups = ((a_scenario_can_name_it,), (it_sees_a_run,), (it_changes_no_bits,))

@@ -1,10 +1,11 @@
-"""What is tested: a part that comes with raysim, or a user's own class, with the keys that it is given."""
+"""What is tested: a part that comes with raysim, or a user's own class, with the keys that it is given; and what a law
+is: a function whose docstring says what must hold. It raises Broken where that does not hold."""
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from pydantic import ValidationError
 
@@ -18,6 +19,17 @@ from raysim.scenario.explain import explain
 from raysim.scenario.kinds import Kind, find_parts, kind_of, kinds
 from raysim.scenario.load import assign, override_all, read
 from raysim.scenario.words import placed, required
+
+Law: TypeAlias = Callable[[Any], None]
+Groups: TypeAlias = Sequence[Sequence[Law]]
+
+
+class Broken(Exception):
+    """A law does not hold. The text says where, what must hold, and what was got."""
+
+
+class NotTried(Exception):
+    """A law cannot be tried on this part. The text says why."""
 
 
 class Subject:

@@ -5,7 +5,7 @@ from typing import Any
 from conftest import Raw, digits
 
 from raysim.algorithms import ALGORITHMS, Central
-from raysim.laws.small_scenarios import TIERED
+from raysim.laws.small_scenarios import SMALL
 
 NAMES = [a.model_fields["name"].default for a in ALGORITHMS if issubclass(a, Central)]
 ON_RAY = ("fedavg", "fedbuff", "feddle", "ditto", "scaffold")  # one of each kind; the others' values are pickled only
@@ -15,5 +15,5 @@ def with_own_models(algorithm: str, **more: Any) -> Raw:
     data: Raw = {"data__local_test": 0.2, "data__validation": 0.1, "data__unseen": 0.2, "run__evaluate_clients": "all"}
     model = {"name": "mlp", "hidden": [16], "personal": ["head"]}
     if algorithm == "fedat":
-        more["world"] = TIERED | {"dispatch": {"per_tier": 3, "tiers": 2}}
+        more["world"] = SMALL["tiered"]["world"] | {"dispatch": {"per_tier": 3, "tiers": 2}}
     return digits(algorithm=algorithm, model=model, server_data={"name": "in_domain", "samples": 100}, **data, **more)
