@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
+from raysim.data.loaded import load
 from raysim.data.sources.columns import is_numeric, plain
 from raysim.data.sources.inputs import kind_of
 from raysim.data.sources.labels import MOST, Said, one_axis, questions
@@ -55,8 +56,8 @@ def _loaded(keys: dict[str, Any]) -> list[str]:
     """Says what the keys of a source load, or what is wrong with them."""
     (kind,) = (kind for kind in SOURCES if kind.model_fields["name"].default == keys["name"])
     try:
-        loaded = cast(Any, kind)(**as_tuples(keys)).load()
-        return [] if loaded.meaning is None else [*loaded.meaning.lines]
+        meaning = load(cast(Any, kind)(**as_tuples(keys))).meaning
+        return [] if meaning is None else [*meaning.lines]
     except (ValueError, OSError) as error:
         return f"this does not load yet: {error}".splitlines()
 
@@ -161,10 +162,10 @@ def _columns(rows: Rows, names: list[str]) -> Iterator[Guess]:
             continue
         if NAMELESS.fullmatch(name):
             exclude[name] = "has no name, as an index of pandas"
-        elif values.dtype.kind in "iuU" and different == count:
-            exclude[name] = "has another value in each row"
         elif values.dtype.kind == "U" and different > _KINDS:
             exclude[name] = f"holds {different} texts, such as {values[0].item()!r}"
+        elif values.dtype.kind in "iuU" and different == count:
+            exclude[name] = "has another value in each row"
         elif values.dtype.kind == "U":
             kinds.append(name)
     if exclude:

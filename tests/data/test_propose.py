@@ -13,6 +13,7 @@ from results.yaml import parse
 
 DRAW = np.random.default_rng(0)
 Y = np.arange(60) % 3
+MASKS = np.where(DRAW.random((60, 5, 6)) < 0.1, 255, DRAW.integers(2, size=(60, 5, 6)))
 
 
 def proposed(path: Path, *words: str) -> tuple[dict[str, Any], str]:
@@ -44,11 +45,11 @@ def test_a_table_gets_its_delimiter_decimals_label_owner_and_columns(tmp_path: P
 
 
 def test_commas_of_thousands_are_no_decimal_commas(tmp_path: Path) -> None:
-    rows = "".join(f"{1000 + 37 * row:,};{row % 2}\n" for row in range(80))
-    (tmp_path / "t.csv").write_text(f"income;y\n950;1\n{rows}")
+    rows = "".join(f"{1000 + 37 * row:,};{row % 9};{row % 2}\n" for row in range(80))
+    (tmp_path / "t.csv").write_text(f"income;age;y\n1,950;1;1\n{rows}")
     keys, text = proposed(tmp_path / "t.csv")
     assert "decimal" not in keys and keys["exclude"] == ["income"]
-    assert "such as '1,000'" in text
+    assert "such as '1,950'" in text
 
 
 @pytest.mark.parametrize(
@@ -57,7 +58,7 @@ def test_commas_of_thousands_are_no_decimal_commas(tmp_path: Path) -> None:
         (DRAW.standard_normal((60, 12, 4)), Y.astype(float), {"inputs": "series", "task": "classes"}),
         (DRAW.integers(255, size=(60, 8, 8), dtype=np.uint8), Y, {"inputs": "images_first"}),
         (DRAW.integers(5000, size=(60, 9)), Y, {"inputs": "tokens"}),
-        (DRAW.standard_normal((60, 3, 5, 6)), np.where(DRAW.random((60, 5, 6)) < 0.1, 255, 1), {"task": "classes"}),
+        (DRAW.standard_normal((60, 3, 5, 6)), MASKS, {"task": "classes"}),
         (DRAW.standard_normal((60, 3)), DRAW.standard_normal(60), {"task": "regression"}),
         (DRAW.standard_normal((60, 3)), (DRAW.random((60, 4)) < 0.5).astype(int), {"task": "multi_label"}),
     ],
