@@ -45,8 +45,7 @@ def try_model(bench: Workbench) -> float:
             _require_alike([outputs, *trained], _passes(bench, x, y))
             _try_single(bench, x[:1], y[:1])
         except BaseException as error:
-            for note in (_given(x, y), *federation.notes):  # a guess at what the data mean may be why
-                error.add_note(note)
+            error.add_note(_given(x, y))
             raise
         if at := bench.scenario.algorithm.embeds(bench.scenario):
             _try_embedding(bench, x, None if at is True else at)

@@ -41,10 +41,11 @@ def test_files_and_folders_of_images_that_are_not_used_are_told(tmp_path: Path) 
         write_image(tmp_path / folder / "b/0.png", 20)
     (tmp_path / "train/a/notes.txt").write_text("no image")
     write_image(tmp_path / "test/loose.png", 10)
-    assert load_images("image_folder", tmp_path).notes == (
-        "data.path: of the folders, 'valid' are not used",
-        "data.path: 1 files of 'train' are not used, such as 'a/notes.txt'",
-        "data.path: 1 files of 'test' are not used, such as 'loose.png'",
+    meaning = load_images("image_folder", tmp_path).meaning
+    assert meaning is not None and meaning.unused == (
+        "folder 'valid'",
+        "1 files of 'train', such as 'a/notes.txt'",
+        "1 files of 'test', such as 'loose.png'",
     )
 
 
@@ -97,27 +98,14 @@ def test_folders_of_splits_are_known_in_any_letters(tmp_path: Path, names: tuple
     assert shades(dataset) == ([107, 108], [147, 148])
 
 
-def test_folders_of_systems_are_no_classes_and_one_class_is_told(tmp_path: Path) -> None:
+def test_folders_of_systems_are_no_classes_and_the_classes_are_said(tmp_path: Path) -> None:
     for place in range(4):
         write_image(tmp_path / "data/a" / f"{place}.png", 10 * place)
         write_image(tmp_path / "data/b" / f"{place}.png", 10 * place + 5)
     for name in ("__MACOSX", "__pycache__", "@eaDir", ".ipynb_checkpoints"):
         write_image(tmp_path / "data" / name / "0.png", 99)
-    assert load_images("image_folder", tmp_path / "data").notes == ()
-    (note,) = load_images("image_folder", tmp_path).notes
-    assert "'data' is the only class" in note
-
-
-def test_frames_that_are_not_used_are_told(tmp_path: Path) -> None:
-    for label in "ab":
-        for place in range(2):
-            first, second = (Image.new("L", (8, 8), shade + place + ord(label)) for shade in (0, 100))
-            (tmp_path / label).mkdir(exist_ok=True)
-            first.save(tmp_path / label / f"{place}.gif", save_all=True, append_images=[second] * place)
-    (note,) = load_images("image_folder", tmp_path, test_share=0.5).notes
-    assert (
-        note.startswith("data.path: of 2 files of") and "with several frames, such as 'a/1.gif', the first is" in note
-    )
+    meaning = load_images("image_folder", tmp_path / "data").meaning
+    assert meaning is not None and (meaning.labels.names, meaning.unused) == (("a", "b"), ())
 
 
 def test_every_format_of_pictures_is_one_that_pillow_reads() -> None:
@@ -135,19 +123,6 @@ def test_pictures_of_rare_formats_are_used(tmp_path: Path, suffix: str) -> None:
             picture.save(tmp_path / label / f"{place}.{suffix}", "JPEG" if suffix == "JPE" else None)
     dataset = load_images("image_folder", tmp_path, size=16, test_share=0.5)
     assert shades(dataset) == ([0, 255], [0, 255])
-
-
-@pytest.mark.parametrize("names", [("train_images", "test_images"), ("client_0", "client_1")])
-def test_folders_of_splits_or_clients_that_are_taken_for_classes_are_told(tmp_path: Path, names: Any) -> None:
-    for folder in names:
-        for label in ("cat", "dog"):
-            write_image(tmp_path / folder / label / "0.png", 10)
-    (note,) = load_images("image_folder", tmp_path).notes
-    first, second = sorted(names)
-    assert f"folders '{first}', '{second}' are taken for classes, and in each of them are 'cat', 'dog'; if" in note
-    for label in ("cat", "dog", "@home"):  # which is no name of a system's own
-        write_image(tmp_path / "other" / label / "0.png", 10)
-    assert load_images("image_folder", tmp_path / "other").num_classes == 3
 
 
 def test_pictures_behind_links_are_used(tmp_path: Path) -> None:

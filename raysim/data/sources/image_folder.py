@@ -9,8 +9,9 @@ import numpy as np
 from pydantic import Field
 
 from raysim.data.dataset import Dataset, Split
+from raysim.data.meaning import InputMeaning, LabelMeaning, Meaning
 from raysim.data.sources.images import Images
-from raysim.data.sources.pixels import SUFFIXES, of_frames, read_images
+from raysim.data.sources.pixels import SUFFIXES, read_images
 from raysim.data.sources.reading import files_below, is_hidden
 from raysim.data.sources.source import Share
 from raysim.data.sources.subset import tested
@@ -20,7 +21,6 @@ from results.location import location
 
 TRAIN = ("train", "training")  # folders of the splits, in any letters
 TEST = ("test", "testing", "val", "valid", "validation", "dev", "eval")
-_OPENED = 100  # how many files of a class are looked at for several frames
 
 
 class ImageFolder(Images):
@@ -66,8 +66,12 @@ class ImageFolder(Images):
         else:
             of_train, tests = samples, list_images(of_test[0], classes)
         dataset = self.dataset(of_train, tests, len(classes))
-        used = [train, *of_test[:1]]
-        return replace(dataset, notes=tuple(f"data.path: {text}" for text in _unused(folder, used, classes)))
+        meaning = Meaning(
+            InputMeaning.of(dataset.train.x, dataset.mean, dataset.std),
+            LabelMeaning("classes", len(classes), tuple(classes)),
+            unused=tuple(_unused(folder, [train, *of_test[:1]], classes)),
+        )
+        return replace(dataset, meaning=meaning)
 
     def _classes_of(self, folder: Path, cure: str = "correct `path`") -> list[str]:
         if not (found := folders_in(folder)):
@@ -80,29 +84,13 @@ class ImageFolder(Images):
 
 
 def _unused(folder: Path, used: list[Path], classes: list[str]) -> Iterable[str]:
-    """Yields what is in a folder and is not used, or is used otherwise than its name says. used: folders of splits."""
-    if len(classes) == 1:
-        yield f"{classes[0]!r} is the only class, so every model is right; name the folder that has all classes"
-    if folder in used:
-        if splits := sorted({*TRAIN, *TEST} & set(classes)):
-            yield f"the folders {', '.join(map(repr, splits))} are taken for classes, as there is no folder 'train'"
-    elif others := [name for name in folders_in(folder) if folder / name not in used]:
-        yield f"of the folders, {', '.join(map(repr, others))} are not used"
-    inner = [folders_in(used[0] / name) for name in classes]
-    if len(inner) > 1 and len(inner[0]) > 1 and all(names == inner[0] for names in inner):
-        shown, deeper = (", ".join(map(repr, names[:3])) for names in (classes, inner[0]))
-        cure = "if these are the classes, put all images of each into one folder, or call splits train and test"
-        yield f"the folders {shown} are taken for classes, and in each of them are {deeper}; {cure}"
+    """Yields what is in a folder and is not used. used: folders of splits."""
+    yield from (f"folder {name!r}" for name in folders_in(folder) if folder not in used and folder / name not in used)
     for split in used:
-        loose = files_below(split, SUFFIXES, deep=False)
-        of_classes = [files_below(split / name) for name in classes]
-        below = [file for files in of_classes for file in files if file.suffix.lower() not in SUFFIXES]
-        some = [file for files in of_classes for file in files[:_OPENED]]
-        if frames := [file for file in some if of_frames(file)]:
-            place = str(frames[0].relative_to(split))
-            yield f"of {len(frames)} files of {split.name!r} with several frames, such as {place!r}, the first is used"
-        if found := sorted([*loose, *below]):
-            yield f"{len(found)} files of {split.name!r} are not used, such as {str(found[0].relative_to(split))!r}"
+        files = [file for name in classes for file in files_below(split / name)]
+        found = [file for file in files if file.suffix.lower() not in SUFFIXES]
+        if found := sorted([*files_below(split, SUFFIXES, deep=False), *found]):
+            yield f"{len(found)} files of {split.name!r}, such as {str(found[0].relative_to(split))!r}"
 
 
 def _named(folder: Path, names: tuple[str, ...]) -> list[Path]:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from itertools import chain
-from pathlib import Path
 
 import numpy as np
 
@@ -54,19 +53,6 @@ def decode(content: bytes, size: int | None, file: str) -> np.ndarray:
         image = image.resize((size, size), Image.Resampling.BILINEAR)
     pixels = np.asarray(image)
     return pixels[..., None] if pixels.ndim == 2 else pixels
-
-
-def of_frames(file: Path) -> bool:
-    """Whether a file holds several frames, such as an animation, or pages, of which only the first one is used."""
-    from PIL import Image
-
-    if file.suffix.lower() not in (".apng", ".avif", ".avifs", ".gif", ".mpo", ".png", ".tif", ".tiff", ".webp"):
-        return False
-    try:
-        with file.open("rb") as content, Image.open(content) as image:
-            return bool(getattr(image, "is_animated", False))
-    except (OSError, SyntaxError):  # decoding it raises an error that says more
-        return False
 
 
 def decode_all(contents: Sequence[bytes], size: int | None, names: Sequence[str]) -> np.ndarray:
