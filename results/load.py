@@ -88,19 +88,17 @@ class Folder:
         return views
 
     def _view(self, folder: Path) -> View:
-        path, run = "/".join(folder.relative_to(self.folder).parts) or ".", None
+        path = "/".join(folder.relative_to(self.folder).parts) or "."
         try:
-            opened = Run(folder)
-            stat = opened.stat
-            version = stat.st_mtime, stat.st_size
-            before = self._over.get(folder)
-            if before and before[0] == version:
-                return before[1]
-            run = opened if opened.info else None
-            found = view(opened, path)
-        except (NotARun, OSError) as error:
-            return View(path, Status.DAMAGED, str(error), run)
-        if not found.status.goes_on:
+            with reaching():
+                stat = (folder / "run.json").stat()
+        except OSError as error:
+            return View(path, Status.DAMAGED, str(error))
+        version, before = (stat.st_mtime, stat.st_size), self._over.get(folder)
+        if before and before[0] == version:
+            return before[1]
+        found = view(Run(folder), path)
+        if found.readable and not found.status.goes_on:
             self._over[folder] = version, found
         return found
 

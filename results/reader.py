@@ -19,7 +19,7 @@ from results.keys import ORIGIN, Value, column, flatten
 from results.location import location, require_ordinary
 from results.parts import part_files, rows_in, schema_of
 from results.schemas import TABLES, dictionary, require
-from results.store import reaching, why
+from results.store import why
 from results.tables import DamagedTable, again, check_schema, opened, read_files
 from results.texts import as_word
 
@@ -54,12 +54,6 @@ class Run:
         if wrong := wrong_info(info):
             raise NotARun("\n".join(f"{path}: {problem}; {CURE}" for problem in wrong))
         return info
-
-    @property
-    def stat(self) -> os.stat_result:
-        """The state of the file run.json. Raises OSError."""
-        with reaching():
-            return (self.folder / "run.json").stat()
 
     @property
     def id(self) -> str:

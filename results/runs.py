@@ -53,7 +53,8 @@ class Runs(RunSet):
     def _repr_html_(self) -> str:
         """What a notebook shows: a line for each run, for the first 50."""
         more = f", of which the first {SHOWN} are shown" if len(self) > SHOWN else ""
-        shown = html.table(*lines([view(run, run.id) for run in self.runs[:SHOWN]]), words=3)
+        heads, rows, reasons = lines([view(run, run.id) for run in self.runs[:SHOWN]])
+        shown = html.table(heads, rows, words=3) + (html.text("\n".join(reasons)) if reasons else "")
         return html.heading(count(len(self), "run"), more) + shown
 
     def compare(

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from results.ending import Status, ending
+from results.info import NotARun
 from results.keys import Value
 from results.reader import Run
 from results.readings import WHAT, are_apart, over_members
@@ -93,7 +94,14 @@ class View:
 
 
 def view(run: Run, path: str = ".") -> View:
-    """Looks at a run. Raises NotARun where its files are damaged."""
+    """Looks at a run, also where its files are damaged."""
+    try:
+        return _read(run, path)
+    except (NotARun, OSError) as error:
+        return View(path, Status.DAMAGED, str(error), run if "info" in vars(run) else None)
+
+
+def _read(run: Run, path: str) -> View:
     info, ended = run.info, ending(run)
     steps = run.table("steps", ["round", "virtual_time", "up_bytes", "down_bytes", "elapsed_s"])
     columns = [*WHAT, "round", "virtual_time", "value"]

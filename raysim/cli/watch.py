@@ -13,7 +13,7 @@ from rich.text import Text
 
 from raysim.cli.bad_input import refusing_wrong_runs
 from raysim.cli.options import FolderOfRuns, to_location
-from results.listing import labels, lines_below, states
+from results.listing import labels, lines, states
 from results.load import Folder, readable
 from results.reader import NoRuns
 from results.terminal import Terminal
@@ -31,7 +31,7 @@ def ls(
     with refusing_wrong_runs():
         views = Folder(folder).look()
         readable(views)
-    (heads, rows), reasons = lines_below(views)
+    heads, rows, reasons = lines(views)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     shown = [place for place in range(len(heads)) if any(row[place] for row in rows)]
     for place in shown:

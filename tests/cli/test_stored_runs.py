@@ -12,10 +12,8 @@ from object_store import s3_server
 import raysim
 from raysim import CannotGoOn
 from raysim.runs.lock import HELD, locked
-from results import CannotWrite, UnknownLocation, Writer
+from results import CannotWrite, UnknownLocation
 from results.location import location
-from results.parts import part_files
-from results.schemas import PartitionRow
 from results.store import time_of
 from results.writing_process import this_process
 
@@ -153,33 +151,6 @@ def test_check_refuses_the_uri_of_data_that_leads_nowhere(tmp_path: Path) -> Non
         assert "data.train.0: s4://b/train-*.parquet: must be a path, or a URI with a scheme" in answer.stderr
         assert "data.test" not in answer.stderr
     assert not (tmp_path / "runs").exists()
-
-
-def test_parts_count_once_while_they_are_merged(bucket: str) -> None:
-    """The writer may be killed when it has written the merged file and removed nothing, or only some parts."""
-    folder = location(f"{bucket}/merged")
-    writer = Writer(folder, "r")
-    for row in range(3):
-        writer.add(PartitionRow(client=row, split="train", label=0, samples=row))
-        writer.flush()
-    parts = {part: part.read_bytes() for part in part_files(folder, "partition")}
-    writer.close()
-    (merged,) = part_files(folder, "partition")
-    assert merged not in parts
-    for part, content in parts.items():
-        part.write_bytes(content)
-    assert part_files(folder, "partition") == [merged]
-    writer = Writer(folder, "r", keep={"partition": 2})
-    writer.add(PartitionRow(client=2, split="train", label=0, samples=2))
-    digest = writer.digest()
-    writer.close()
-    (one,) = part_files(folder, "partition")
-    assert not any(part.exists() for part in (*parts, merged))
-    assert one.stem.startswith("000000-")
-    other = Writer(location(f"{bucket}/at-once"), "r")
-    for row in range(3):
-        other.add(PartitionRow(client=row, split="train", label=0, samples=row))
-    assert other.digest() == digest
 
 
 def test_one_process_at_a_time_writes_a_run(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:

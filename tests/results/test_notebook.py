@@ -60,8 +60,9 @@ def test_runs(tmp_path: Path) -> None:
     reported(tmp_path / "b", {}, {"seed": 1, "run": {"rounds": 2}}, status="failed", error="1 < 2")
     assert cells(load(tmp_path))[6:] == [
         *("a", "made, seed=0", "finished", "1/2", "0", "0.5"),
-        *("b", "made, seed=1", "failed: 1 < 2", "0/2", "0", ""),
+        *("b", "made, seed=1", "failed", "0/2", "0", ""),
     ]
+    assert "b: 1 &lt; 2" in load(tmp_path)._repr_html_()
     assert repr(load(tmp_path)) == "Runs(2)"
 
 

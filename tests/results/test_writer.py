@@ -102,15 +102,6 @@ os._exit(9)
     assert [number for (number,) in found] == want
 
 
-def test_close_leaves_one_file_a_table(tmp_path: Path) -> None:
-    writer = written(tmp_path, [update(k) for k in range(9)], flush_after=(2, 5))
-    writer.close()
-    writer.close()
-    assert len(part_files(tmp_path, "updates")) == 1
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["updates"]
-    assert dispatches(tmp_path) == list(range(9))
-
-
 def test_compaction_in_several_groups_keeps_the_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("results.parts.GROUP_ROWS", 4)
     rows = [update(k, status=("used", "dropped", "discarded")[k // 4]) for k in range(11)]
