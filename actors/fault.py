@@ -3,15 +3,24 @@
 import sysconfig
 import traceback
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 from types import TracebackType
 from typing import Literal, NamedTuple
 
 OURS = {"actors", "raysim", "results"}
-_INSTALLED = tuple({sysconfig.get_path(kind) for kind in ("purelib", "platlib", "stdlib", "platstdlib")})
+_INSTALLED = {sysconfig.get_path(kind) for kind in ("purelib", "platlib", "stdlib", "platstdlib")}
 
 
 class UserError(Exception):
     """An error of a job whose text is all that users need. It is shown without its class and without a traceback."""
+
+
+@cache
+def is_installed(folder: Path) -> bool:
+    """Whether the modules in a folder are those of installed packages, or of Python itself."""
+    named = str(folder) in _INSTALLED or folder.name in ("site-packages", "dist-packages")
+    return named or any(folder.glob("*.dist-info"))  # as `pip install --target` leaves them
 
 
 class Frame(NamedTuple):
@@ -56,7 +65,7 @@ def _own(error: BaseException) -> Iterator[TracebackType]:
     step = error.__traceback__
     while step is not None:
         file, module = step.tb_frame.f_code.co_filename, str(step.tb_frame.f_globals.get("__name__"))
-        if module.partition(".")[0] not in OURS and not file.startswith(("<", *_INSTALLED)):
+        if module.partition(".")[0] not in OURS and file[:1] != "<" and not any(map(is_installed, Path(file).parents)):
             yield step
         step = step.tb_next
 

@@ -9,7 +9,6 @@ import inspect
 import linecache
 import re
 import sys
-import sysconfig
 from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,13 +16,12 @@ from typing import Any, NamedTuple
 
 import cloudpickle
 
-from actors.fault import OURS
+from actors.fault import OURS, is_installed
 from raysim.parts.own import WrongClass, import_class, is_given
 from raysim.parts.part import Part
 
 MAIN = "__main__"  # the module of a script or notebook
 _PATH = re.compile(r"([A-Za-z_]\w*(?:\.\w+)*):([A-Za-z_]\w*)[\w.]*")  # module:Class
-_INSTALLED = {Path(sysconfig.get_path(kind)) for kind in ("purelib", "platlib", "stdlib")}
 
 
 class CodeFile(NamedTuple):
@@ -197,11 +195,6 @@ def root_of(module: str) -> Path | None:
     if spec and spec.submodule_search_locations:
         return Path(next(iter(spec.submodule_search_locations))).parent
     return Path(spec.origin).parent if spec and spec.origin and spec.has_location else None
-
-
-def is_installed(root: Path) -> bool:
-    """Whether the modules in a folder are those of installed packages, or of Python itself."""
-    return root in _INSTALLED or root.name in ("site-packages", "dist-packages")
 
 
 def is_foreign(name: str) -> bool:

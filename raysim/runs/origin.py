@@ -16,13 +16,13 @@ from types import ModuleType
 from typing import Any, NamedTuple
 from uuid import uuid4
 
+from actors.fault import is_installed
 from raysim.parts.own import giving, import_errors
 from raysim.parts.own_code import (
     MAIN,
     Sources,
     changed_since_imported,
     is_foreign,
-    is_installed,
     of_main,
     paths_in,
     root_of,

@@ -1,6 +1,7 @@
 """Faults in code of a user's own: where they are told to be."""
 
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from conftest import Raw, digits
 from toys import Counting
 
 import raysim
+from actors.fault import frames_of
 from raysim.observers import Observer
 
 MODULE = """
@@ -140,6 +142,19 @@ def test_nothing_that_own_code_raises_passes_for_an_end(end: BaseException, tmp_
         observer = type("Seeing", (Observer,), {"__module__": __name__, method: _raising(end)})()
         result = raysim.run(digits(run__rounds=2), inline=True, out=tmp_path / method, observers=[observer])
         assert result.info["status"] == "finished"
+
+
+def test_packages_that_are_installed_elsewhere_are_no_code_of_the_user_s(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by `pip install --target`, into a folder on PYTHONPATH."""
+    (tmp_path / "elsewhere-1.0.dist-info").mkdir()
+    (tmp_path / "elsewhere.py").write_text("def fail():\n    raise KeyError(1)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(KeyError) as caught:
+        import_module("elsewhere").fail()
+    (frame,) = frames_of(caught.value)
+    assert "elsewhere" not in frame.function
 
 
 class HasNoText(Exception):
