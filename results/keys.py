@@ -45,8 +45,8 @@ def flatten(block: Mapping[str, Any], prefix: str = "") -> dict[str, Value]:
 def _schedule(block: Mapping[str, Any]) -> str:
     """Returns a schedule as a text, with the keys that tell it from others of its name."""
     silent = {"over": "rounds", "warmup": 0.0} | ({} if block["warmup"] else {"warmup_from": block["warmup_from"]})
-    told = {key: value for key, value in block.items() if key != "name" and value not in (silent.get(key), None, [])}
-    settings = (f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in told.items())
+    shown = {key: value for key, value in block.items() if key != "name" and value not in (silent.get(key), None, [])}
+    settings = (f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in shown.items())
     return f"{block['name']}({', '.join(settings)})"
 
 

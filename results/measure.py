@@ -104,7 +104,7 @@ class Measure:
         """
         return False if metric in self.larger and self.over == "gap" else self.larger.get(metric)
 
-    def of(self, metric: str, values: list[float]) -> float:
+    def reduced(self, metric: str, values: list[float]) -> float:
         """Reduces a metric's values (in order of evaluation) to one number. Only `best` leaves NaN out. For
         at_best_validation, the values must be those of the evaluations up to the one that it picks."""
         if self.reduce in ("last", "at_best_validation"):

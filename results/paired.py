@@ -56,7 +56,7 @@ def paired(
     rows = []
     for values, other in _cases(keys, list(groups), chosen, notes):
         pairs = _pairs(groups[values], groups[other], notes)
-        of_case = dict(zip(keys, values, strict=True)) | {"baseline": _spelled(keys, other)}
+        of_case = dict(zip(keys, values, strict=True)) | {"baseline": _as_text(keys, other)}
         for metric, of_runs in numbers.items():
             found = _found(metric, pairs, of_runs, notes)
             rows.append({**of_case, "metric": metric, **difference(*found)._asdict()})
@@ -125,24 +125,24 @@ def _cases(
     for values in found:
         rest = tuple(values[place] for place in others)
         if rest in baselines:
-            both = f"{_spelled(keys, baselines[rest])} and {_spelled(keys, values)}"
+            both = f"{_as_text(keys, baselines[rest])} and {_as_text(keys, values)}"
             raise NotComparable(f"baseline: must be one case, got {both}; add --baseline KEY=VALUE")
         baselines[rest] = values
     cases = []
     for values in groups:
         rest = tuple(values[place] for place in others)
         if rest not in baselines:
-            notes.append(f"{_spelled(keys, values)}: left out, because no baseline has the same other keys")
+            notes.append(f"{_as_text(keys, values)}: left out, because no baseline has the same other keys")
         elif values not in found:
             cases.append((values, baselines[rest]))
     if not cases:
-        spelled = ", ".join(f"{key}={value}" for key, value in chosen.items())
-        text = f"runs: must hold a case beside the baseline {spelled}, got none; give more runs, or another baseline"
+        named = ", ".join(f"{key}={value}" for key, value in chosen.items())
+        text = f"runs: must hold a case beside the baseline {named}, got none; give more runs, or another baseline"
         raise NotComparable("\n".join([*dict.fromkeys(notes), text]))
     return cases
 
 
-def _spelled(keys: list[str], values: Values) -> str:
+def _as_text(keys: list[str], values: Values) -> str:
     return ", ".join(f"{key}={written(value)}" for key, value in zip(keys, values, strict=True) if value is not None)
 
 

@@ -20,7 +20,7 @@ LEVEL = 0.95  # confidence level of all intervals
 RESAMPLES = 10_000  # resamples of the bootstrap
 SIGNIFICANT = 1 - LEVEL  # a p-value below this is called significant
 
-Of: TypeAlias = Mapping[Hashable, float]  # a case's numbers, by seed
+BySeed: TypeAlias = Mapping[Hashable, float]  # a case's numbers, by seed
 Marks: TypeAlias = dict[tuple[tuple[Value, ...], str], tuple[bool, float]]
 """By values of the keys and metric: whether it is the best, and p, NaN for the best and where nothing was tested."""
 
@@ -117,7 +117,7 @@ class Ranked(NamedTuple):
         return self.p < SIGNIFICANT
 
 
-def rank(cases: Sequence[Of], larger: bool) -> list[Ranked]:
+def rank(cases: Sequence[BySeed], larger: bool) -> list[Ranked]:
     """Returns the cases from the best mean to the worst; those without a mean that is a number come last.
 
     larger: whether larger numbers are better.
@@ -157,7 +157,7 @@ class _Test(NamedTuple):
     p: float = math.nan
 
 
-def _compared(case: Of, best: Of) -> _Test:
+def _compared(case: BySeed, best: BySeed) -> _Test:
     seeds = [seed for seed in best if seed in case]
     if len(seeds) > 1:
         found = difference([case[seed] for seed in seeds], [best[seed] for seed in seeds])

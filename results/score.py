@@ -47,7 +47,7 @@ def score(runs: RunSet, measure: Measure) -> Numbers:
             numbers[metric] = _total(runs, metric, measure)
         else:
             of_runs = reduced[reduced["metric"] == metric].groupby("run")["value"]
-            numbers[metric] = {str(run): measure.of(metric, found.tolist()) for run, found in of_runs}
+            numbers[metric] = {str(run): measure.reduced(metric, found.tolist()) for run, found in of_runs}
     for metric, target in measure.targets:
         of_metric, larger = frame[frame["metric"] == metric], measure.larger_is_better(metric)
         reached = of_metric[of_metric["value"] >= target if larger else of_metric["value"] <= target]

@@ -70,7 +70,7 @@ def _facts(found: Summary) -> list[tuple[str, str]]:
     sent = None
     if found.up_bytes is not None and found.down_bytes is not None:
         sent = f"{decimal(found.up_bytes)} up, {decimal(found.down_bytes)} down"
-    told = [
+    named = [
         ("note", found.note),
         ("note", "the server never stepped, so the model is still the initial one" if idle else None),
         *(("note", note) for note in found.notes),
@@ -90,7 +90,7 @@ def _facts(found: Summary) -> list[tuple[str, str]]:
         ("sent", sent),
         ("digest", found.digest),
     ]
-    return [(name, text) for name, text in told if text]
+    return [(name, text) for name, text in named if text]
 
 
 def _cells(score: Score) -> tuple[str, ...]:

@@ -104,7 +104,7 @@ def summary(run: Run) -> Summary:
         error=info.get("error"),
         left=_left(info, ended),
         best=_best(info),
-        notes=(*map(str, info.get("notes") or ()), *_learns_nothing(scores, info)),
+        notes=tuple(map(str, info.get("notes") or ())),
         algorithm=at(info, "scenario", "algorithm", "name"),
         data=at(info, "scenario", "data", "name"),
         model=at(info, "scenario", "model", "name"),
@@ -130,20 +130,6 @@ def summary(run: Run) -> Summary:
         scores=scores,
         digest=at(info, "digest", "run"),
     )
-
-
-def _learns_nothing(scores: tuple[Score, ...], info: Mapping[str, Any]) -> Iterator[str]:
-    """Yields a note if the last model is worse than guessing, and grew worse as it was trained."""
-    of = {score.metric: score for score in scores if (score.subject, score.split) == ("global", "test")}
-    accuracy, loss, classes = of.get("accuracy"), of.get("loss"), info.get("classes")
-    if not (accuracy and loss and classes):
-        return
-    reached, first, last = accuracy.last, loss.first, loss.last
-    if reached is not None and first is not None and last is not None and reached < 1 / classes and last > first:
-        yield (
-            f"the accuracy, {reached:.3g}, is below chance, {1 / classes:.3g}, and the loss rose from {first:.3g} to "
-            f"{last:.3g}: mostly local.lr is too large, or labels do not belong to their inputs"
-        )
 
 
 def _left(info: Mapping[str, Any], ended: Ending) -> str | None:

@@ -1,19 +1,22 @@
 """A comparison, or differences from a baseline, as a table of texts, from which every output format is made."""
 
+from __future__ import annotations
+
 import math
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from results.compare import Comparison
 from results.paired import Paired
 from results.ranking import LEVEL, RESAMPLES, SIGNIFICANT
-from results.texts import count, precision, short_names, spread, written
+from results.texts import precision, short_names, spread, written
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MARK = "†"  # of numbers that are not significantly worse than the best
 _OF_PAIRS = ("pairs", "difference", "by t", "by bootstrap", "p", "p, Holm", "narrower")
-_OTHERS = 8  # numbers over other runs than most that are told below the table
 
 Texts: TypeAlias = tuple[str, ...]
 Place: TypeAlias = tuple[Texts, str, Texts]  # values of the rows' keys, metric, values of the columns' keys
@@ -51,20 +54,19 @@ def text_table(comparison: Comparison, percent: bool = False) -> TextTable:
     """Lays out a comparison. percent: whether to give accuracies in percent, with one digit after the point."""
     names = short_names([*comparison.by, *comparison.columns])
     records: dict[Place, Row] = {_place(comparison, row): row for row in comparison.frame.to_dict("records")}
-    columns = list(_columns(comparison))
-    rows = []
+    columns, usual, rows = list(_columns(comparison)), _usual(comparison.frame), []
     for labels in dict.fromkeys(row for row, _, _ in records):
         cells = []
         for metric, values, kind in columns:
             record = records.get((labels, metric, values))
-            cells.append(Cell("-") if record is None else _cell(record, kind, percent))
+            cells.append(Cell("-") if record is None else _cell(record, kind, percent, usual))
         rows.append((labels, cells))
     heads = [_head(comparison, column, names, percent) for column in columns]
     return TextTable(
         labels=tuple(names[key] for key in comparison.by),
         heads=heads,
         rows=rows,
-        caption=list(_caption(comparison, records, names)),
+        caption=list(_caption(comparison, usual)),
         footnote=footnote(comparison),
     )
 
@@ -107,7 +109,16 @@ def unit_of(metric: str, percent: bool) -> tuple[float, str]:
     return (100.0, ", %") if percent and metric == "accuracy" else (1.0, "")
 
 
-def _cell(record: Row, kind: str, percent: bool) -> Cell:
+def _usual(frame: pd.DataFrame) -> int:
+    """Returns over how many runs most numbers were taken, with those that lack the number."""
+    return int((_counted(frame) + frame["missing"]).mode().max())
+
+
+def _counted(frame: pd.DataFrame) -> pd.Series[int]:
+    return frame["runs"] + frame.get("censored", 0)
+
+
+def _cell(record: Row, kind: str, percent: bool, usual: int) -> Cell:
     scale, _ = unit_of(record["metric"], percent)
     form = ".1f" if scale == 100 else precision(record["mean"] * scale, record["std"] * scale)
     if kind == "difference":
@@ -116,53 +127,34 @@ def _cell(record: Row, kind: str, percent: bool) -> Cell:
         value = record["paper"] * scale
         return Cell("-" if math.isnan(value) else spread(value, record["paper_std"] * scale, form))
     if record.get("censored"):
-        return Cell(f"> {record['mean'] * scale:{form}}")
-    text = spread(record["mean"] * scale, record["std"] * scale, form) if record["runs"] else "-"
+        return Cell(f"> {record['mean'] * scale:{form}} ({record['runs']} of {record['runs'] + record['censored']})")
+    if not record["runs"]:
+        return Cell("-")
+    text = spread(record["mean"] * scale, record["std"] * scale, form)
+    text += f" ({record['runs']})" if record["runs"] != usual else ""
     return Cell(text, bool(record["best"]), MARK if record["p"] >= SIGNIFICANT else "")
 
 
-def _caption(comparison: Comparison, records: dict[Place, Row], names: dict[str, str]) -> Iterator[str]:
+def _caption(comparison: Comparison, usual: int) -> Iterator[str]:
     """Yields the lines below the table."""
+    frame = comparison.frame
     if evaluated := comparison.measure.evaluated:
         yield f"{', '.join(evaluated)}: {comparison.measure.text}"
-    runs = _usual(records)
-    usual = f", {runs} runs each" if runs > 1 else ""
-    several = any(record["runs"] + record.get("censored", 0) > 1 for record in records.values())
-    yield f"mean ± sample standard deviation over seeds{usual}" if several else "one run each"
-    others = list(dict.fromkeys(_others(comparison, records, runs, names)))
-    yield from others[:_OTHERS]
-    if len(others) > _OTHERS:
-        yield f"and {len(others) - _OTHERS} more such lines"
-    if "censored" in comparison.frame and comparison.frame["censored"].any():
-        yield "> a mean in which runs that have not reached the target count with what they had spent"
+    each = f", {usual} runs each" if usual > 1 else ""
+    several = _counted(frame).max() > 1
+    yield f"mean ± sample standard deviation over seeds{each}" if several else "one run each"
+    plain = frame[frame["censored"] == 0] if "censored" in frame else frame
+    if not plain["runs"].isin([0, usual]).all():
+        yield "in brackets: over how many runs, where it is another number"
+    if len(plain) < len(frame):
+        text = "> a mean in which runs that have not reached the target count with what they had spent"
+        yield f"{text}; in brackets: how many have"
     if marks := footnote(comparison):
         yield marks
     if comparison.paper:
         yield f"published: {' '.join(comparison.paper.title.split())}"
     for text in comparison.not_run:
         yield f"not run: {text}"
-
-
-def _usual(records: dict[Place, Row]) -> int:
-    """Returns over how many runs most numbers were taken."""
-    counts = Counter(record["runs"] + record["missing"] + record.get("censored", 0) for record in records.values())
-    return int(max(counts, key=lambda runs: (counts[runs], runs)))
-
-
-def _others(comparison: Comparison, records: dict[Place, Row], usual: int, names: dict[str, str]) -> Iterator[str]:
-    """Yields a line for each number that was taken over other runs than most."""
-    keys = [names[key] for key in (*comparison.by, *comparison.columns)]
-    for (labels, metric, values), record in records.items():
-        runs, missing, censored = record["runs"], record["missing"], record.get("censored", 0)
-        if (runs, missing, censored) == (usual, 0, 0):
-            continue
-        case = ", ".join(f"{key}={value}" for key, value in zip(keys, (*labels, *values), strict=True)) or "all"
-        every = runs + missing + censored
-        told = [count(every, "run")] if every != usual else []
-        target = metric.partition("_to_")[2].replace("_", " ")
-        told += [f"{runs} of {count(runs + censored, 'run')} reached {target}"] if censored else []
-        told += [f"{missing} without {metric.replace('_', ' ')}"] if missing else []
-        yield f"{case}: {', '.join(told)}"
 
 
 def footnote(comparison: Comparison) -> str:

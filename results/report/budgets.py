@@ -93,8 +93,8 @@ def _targets(found: Standings) -> Iterator[Picture]:
                 look: Any = {"hatch": "///", "alpha": 0.6} if censored else {}
                 colours: Any = {"color": style.colour(group.look.hue), "edgecolor": style.INK[0], "linewidth": 0}
                 axes.barh(row, middle, 0.42, **colours, **look)
-                above, told = ("> ", f" ({reached} of {len(of_runs)} reached)") if censored else ("", "")
-                label = f"{cut(group.label, _LETTERS)}: {above}{found.amount(cost, middle)}{told}"
+                above, reach = ("> ", f" ({reached} of {len(of_runs)} reached)") if censored else ("", "")
+                label = f"{cut(group.label, _LETTERS)}: {above}{found.amount(cost, middle)}{reach}"
                 label = label if len(targets) == 1 else f"{found.metric} {target:.3g}, {label}"
                 axes.text(0, row - 0.28, label, va="bottom", fontsize=8.5)
             axes.set(xlabel=found.axis(cost), yticks=[], ylim=(len(rows) - 0.6, -0.85))

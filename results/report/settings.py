@@ -116,14 +116,14 @@ def _grids(found: Standings) -> Iterator[Picture]:
 
 def _grid(found: Standings, groups: Sequence[RunGroup], across: str, down: str, name: str, which: str) -> Picture:
     """Draws a grid of some groups. Its colours are those of the best and the worst of all that count."""
-    of_all = [mean(found.of(group).values()) for group in found.counting]
+    of_all = [mean(found.by_seed(group).values()) for group in found.counting]
     known = [number for number in of_all if np.isfinite(number)]
     low, high = min(known, default=0.0), max(known, default=0.0)
     columns, rows = _values(found.counting, across), _values(found.counting, down)
     cells = np.full((len(rows), len(columns)), np.nan)
     for group in groups:
         row, column = rows.index(group.first.keys.get(down)), columns.index(group.first.keys.get(across))
-        cells[row, column] = mean(found.of(group).values())
+        cells[row, column] = mean(found.by_seed(group).values())
 
     def draw(axes: Axes) -> None:
         for (row, column), number in np.ndenumerate(cells):

@@ -68,7 +68,7 @@ class Standings:
         found = self.within(cost, budget)
         return [found[run.id] for run in self.counted[group.place]]
 
-    def of(self, group: RunGroup) -> dict[Hashable, float]:
+    def by_seed(self, group: RunGroup) -> dict[Hashable, float]:
         """Returns a group's numbers by seed, at the largest first cost that all runs have spent."""
         values = self.values(group, self.cost, self.common(self.cost))
         return {run.keys.get("seed"): value for run, value in zip(self.counted[group.place], values, strict=True)}

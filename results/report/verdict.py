@@ -31,9 +31,9 @@ def verdict(found: Standings) -> Verdict:
     sentences, tables, best = [], [], Counter[tuple[str, bool]]()
     settings = found.groups.settings
     for setting, groups in settings.items():
-        ranked = rank([found.of(group) for group in groups], found.larger)
-        told = " ".join(_sentences(found, groups, ranked))
-        sentences.append(f"With {setting}: {told}" if setting else told)
+        ranked = rank([found.by_seed(group) for group in groups], found.larger)
+        text = " ".join(_sentences(found, groups, ranked))
+        sentences.append(f"With {setting}: {text}" if setting else text)
         best[groups[ranked[0].case].method, len(ranked) > 1 and ranked[1].worse] += 1
         tables.append(_table(found, setting, groups, ranked))
     if len(settings) > _SETTINGS:
