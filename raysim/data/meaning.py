@@ -11,6 +11,7 @@ import numpy as np
 from raysim.data.named import Shape, by_name, shape_of, shape_text
 from raysim.parts.errors import BadValue
 from raysim.terms import Inputs
+from results.texts import count
 
 _SHOWN = 20  # names that a line shows
 _EACH = {"images": "channel", "volumes": "channel", "series": "sensor", "features": "feature"}  # scaled by itself
@@ -45,33 +46,13 @@ class InputMeaning:
         return cls(kind or kinds.get(dtype, "features" if len(shape) == 1 else "numbers"), shape, dtype, (), mean, std)  # type: ignore[arg-type]
 
     def __str__(self) -> str:
-        return self.words or f"{self._what}{self._scaled}"
-
-    @property
-    def _what(self) -> str:
-        if isinstance(self.shape, dict):
-            return f"{shape_text(self.shape)}, used as they are"
-        if self.kind == "images":
-            channels, height, width = self.shape
-            as_what = "bytes" if self.dtype == "uint8" else "floats"
-            return f"images of {height} x {width} pixels, {counted(channels, 'channel')}, as {as_what}"
-        if self.kind == "volumes":
-            return f"volumes of {' x '.join(map(str, self.shape[1:]))}, {counted(self.shape[0], 'channel')}"
-        if self.kind == "series":
-            return f"series of {counted(self.shape[0], 'step')} of {counted(self.shape[1], 'sensor')}"
-        if self.kind == "text":
-            return f"texts of {' x '.join(map(str, self.shape))} tokens"
-        if self.kind == "features":
-            return counted(self.shape[0], "feature") + (f" ({_listed(self.names)})" if self.names else "")
-        return "functions that clients minimise" if self.kind == "functions" else f"numbers of shape {self.shape}"
-
-    @property
-    def _scaled(self) -> str:
-        if not self.mean:
-            return ""
-        if self.dtype == "uint8" and set(self.mean) == {0.0} and set(self.std) == {1.0}:
-            return ", from 0 to 1"
-        return f", each {_EACH[self.kind]} with mean 0 and deviation 1"
+        if self.words:
+            return self.words
+        names = f" ({_listed(self.names)})" if self.names else ""
+        scaled = f", each {_EACH[self.kind]} with mean 0 and deviation 1" if self.mean else ""
+        if self.dtype == "uint8" and not any(self.mean):
+            scaled = ", from 0 to 1"
+        return f"{self.kind} {shape_text(self.shape)}{names} of {self.dtype}{scaled}"
 
 
 @dataclass(frozen=True)
@@ -88,16 +69,10 @@ class LabelMeaning:
     places: tuple[int, ...] = ()
 
     def __str__(self) -> str:
-        if self.task == "none":
-            return "nothing"
-        if self.task == "multi_label":
-            return f"0 or 1 for each of {self.outputs} labels"
-        if self.task == "regression":
-            return "targets of a regression" if self.outputs == 1 else f"{self.outputs} targets of a regression"
-        if self.places:
-            return f"labels of {counted(self.outputs, 'class', 'es')} at {' x '.join(map(str, self.places))} places"
+        words = {"classes": f"{self.outputs} classes", "regression": count(self.outputs, "target"), "none": "nothing"}
         names = f" ({_listed(self.names)})" if self.names else ""
-        return f"labels of {counted(self.outputs, 'class', 'es')}{names}"
+        places = f", one at each of {self.places} places" if self.places else ""
+        return words.get(self.task, f"{count(self.outputs, 'label')} of 0 or 1") + names + places
 
 
 @dataclass(frozen=True)
@@ -116,7 +91,7 @@ class Meaning:
     @property
     def lines(self) -> tuple[str, ...]:
         """What `raysim check --data` prints."""
-        columns = ", ".join(f"{name} ({counted(values, 'value')})" for name, values in self.columns.items())
+        columns = ", ".join(f"{name} ({count(values, 'value')})" for name, values in self.columns.items())
         found = {"x": str(self.inputs), "y": str(self.labels), "columns": columns, "not used": _listed(self.unused)}
         return tuple(f"{name}: {text}" for name, text in found.items() if text)
 
@@ -147,11 +122,6 @@ def require_answered(questions: Iterable[Open]) -> None:
         lines = "".join(f"\n    {line:{width}}  # {says}" for line, says in one.answers.items())
         texts.append(f"{one.text}; {one.cure}add one of these lines to `data`:{lines}")
     raise BadValue("\n".join(texts), found[0].key if len(found) == 1 else "")
-
-
-def counted(number: int, noun: str, many: str = "s") -> str:
-    """Returns a number of things in words, such as "1 class" and "2 classes". many: the ending of several."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}{many}"
 
 
 def shown(values: np.ndarray | list[Any]) -> str:

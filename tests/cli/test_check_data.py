@@ -66,8 +66,8 @@ def test_what_is_right_is_said_with_what_the_data_are() -> None:
     assert answer.exit_code == 0
     assert answer.stdout.splitlines() == [
         f"{QUICKSTART}: right (quickstart, fedbuff, 500 clients)",
-        f"{QUICKSTART}: data: x: images of 8 x 8 pixels, 1 channel, as bytes, each channel with mean 0 and deviation 1",
-        f"{QUICKSTART}: data: y: labels of 10 classes",
+        f"{QUICKSTART}: data: x: images (1, 8, 8) of uint8, each channel with mean 0 and deviation 1",
+        f"{QUICKSTART}: data: y: 10 classes",
     ]
 
 
@@ -110,7 +110,8 @@ def test_metrics_and_the_loss_must_fit_data_that_are_known_once_they_are_loaded(
             {"model": {"name": "module", "module": "misfits:Narrow"}},
             "model.module: must predict and train on two samples, got RuntimeError: mat1 and mat2 shapes cannot be "
             "multiplied (2x64 and 65x10) - the model was tried on inputs (2, 1, 8, 8) torch.float32 with labels (2,) "
-            "torch.int64, raised in misfits:Narrow.forward, {file}:9; run it to see the traceback",
+            "torch.int64; parameters become float32, and images are in channels-last memory, raised in "
+            "misfits:Narrow.forward, {file}:9; run it to see the traceback",
         ),
         (
             {"model": {"name": "module", "module": "misfits:few"}},

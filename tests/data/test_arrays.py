@@ -12,7 +12,7 @@ import pytest
 import torch
 from command_line import command
 from conftest import Raw, digits, override
-from data_sets import load, part, random_images
+from data_sets import load, part
 from same_bits import same_on_ray
 from scipy.sparse import csr_matrix
 
@@ -45,33 +45,6 @@ def scenario(data: Raw, **more: Any) -> Raw:
     return {**raw, "data": {"clients": 6, "partition": "iid", **data}}
 
 
-@pytest.mark.parametrize(
-    ("shape", "stored"),
-    [((9, 6, 5), (9, 6, 5, 1)), ((9, 6, 5, 3), (9, 6, 5, 3)), ((9, 3, 6, 5), (9, 6, 5, 3))],
-)
-def test_images_of_bytes_are_stored_with_channels_last(
-    tmp_path: Path, shape: tuple[int, ...], stored: tuple[int, ...]
-) -> None:
-    x = random_images(*shape)
-    path = npz(tmp_path / "a.npz", x_train=x, y_train=Y[:9], x_test=x, y_test=Y[:9])
-    train = load(name="arrays", path=path, inputs="images_first" if len(shape) == 3 else None).train
-    assert (train.x.shape, train.x.dtype) == (stored, np.uint8)
-    np.testing.assert_array_equal(np.sort(train.x, axis=None), np.sort(x, axis=None))
-    np.testing.assert_array_equal(
-        train.x[1, 2, 3], x.reshape(9, *shape[1:])[1][..., 2, 3].ravel() if shape[1] == 3 else np.atleast_1d(x[1, 2, 3])
-    )
-
-
-def test_images_of_floats_are_stored_as_modules_take_them(tmp_path: Path) -> None:
-    x = DRAW.random((9, 6, 5, 3)) * [1, 10, 100]
-    path = npz(tmp_path / "a.npz", x_train=x, y_train=Y[:9], x_test=x, y_test=Y[:9])
-    plain = load(name="arrays", path=path, scale="unit").train.x
-    np.testing.assert_array_equal(plain, x.transpose(0, 3, 1, 2).astype(np.float32))
-    scaled = load(name="arrays", path=path).train.x
-    np.testing.assert_allclose(scaled.mean(axis=(0, 2, 3)), 0, atol=1e-6)
-    np.testing.assert_allclose(scaled.std(axis=(0, 2, 3)), 1, atol=1e-6)
-
-
 def test_large_numbers_are_standardised_before_they_are_rounded(tmp_path: Path) -> None:
     """A float32 of 1.6e9 is a multiple of 128. Splits need not have one type."""
     times = np.arange(1_600_000_000, 1_600_000_060)
@@ -87,13 +60,6 @@ def test_a_share_tests_where_no_samples_are_for_testing(tmp_path: Path) -> None:
     assert np.bincount(dataset.train.y).tolist() == [15, 15, 15]
     together = np.concatenate([dataset.train.columns["user"], dataset.test.columns["user"]])
     assert sorted(together.tolist()) == list(range(60))
-
-
-def test_labels_may_be_texts_and_targets_floats(tmp_path: Path) -> None:
-    texts = load(name="arrays", path=npz(tmp_path / "a.npz", x=X, y=np.array(list("cab"))[Y]))
-    assert (texts.num_classes, texts.train.y.dtype, texts.loss) == (3, np.int64, "cross_entropy")
-    targets = load(name="arrays", path=npz(tmp_path / "b.npz", x=X, y=X[:, 0]), task="regression")
-    assert (targets.num_classes, targets.train.y.dtype, targets.loss) == (1, np.float32, "squared_error")
 
 
 @pytest.mark.parametrize(

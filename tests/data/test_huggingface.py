@@ -79,14 +79,6 @@ def test_what_is_not_there_is_told(
         load(**settings)
 
 
-def test_a_damaged_folder_is_named(tmp_path: Path) -> None:
-    path = saved(tmp_path / "d", images([0, 1, 2] * 4))
-    (arrow,) = Path(path).glob("*.arrow")
-    arrow.write_bytes(arrow.read_bytes()[:100])
-    with pytest.raises(ValueError, match=r"d' must be a whole folder of `save_to_disk`, got .* says: .*; save"):
-        load(name="huggingface", path=path)
-
-
 @pytest.mark.parametrize("column", ["who", "img", "kind"])
 def test_a_missing_value_is_no_value_of_its_own(tmp_path: Path, column: str) -> None:
     """Without the refusal, a missing text would be the label None."""

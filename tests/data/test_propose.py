@@ -40,7 +40,7 @@ def test_a_table_gets_its_delimiter_decimals_label_owner_and_columns(tmp_path: P
         "clients": 3,
         "partition": "natural",
     }
-    assert "# x: 4 features (city=a, city=b, city=c, size)" in text
+    assert "# x: features (4,) (city=a, city=b, city=c, size)" in text
     assert "# the last column; correct it if another is predicted" in text
 
 
@@ -78,6 +78,6 @@ def test_a_folder_is_what_most_of_its_files_are(tmp_path: Path) -> None:
             write_image(tmp_path / "pictures" / label / f"{place}.png", 50 * place)
     keys, text = proposed(tmp_path / "pictures", "new", "data")
     assert (keys["name"], keys["size"]) == ("image_folder", 32)
-    assert "# x: images of 32 x 32 pixels" in text
+    assert "# x: images (3, 32, 32) of uint8" in text
     (tmp_path / "empty").mkdir()
     assert "must hold pictures" in command("check", "--data", "--propose", tmp_path / "empty").stderr

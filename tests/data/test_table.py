@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 from conftest import Raw, digits, override
 from data_sets import load, part
-from same_bits import same_on_ray
 
 import raysim
 from raysim import parse_scenario
@@ -147,14 +146,6 @@ def test_labels_that_only_test_samples_have_are_errors(tmp_path: Path) -> None:
         load(name="table", path=table(tmp_path / "a.csv"), test_path=test, label="kind")
 
 
-def test_a_damaged_table_is_named(tmp_path: Path) -> None:
-    for name, what in (("a.parquet", "Parquet"), ("b.csv.gz", "CSV")):
-        path = Path(table(tmp_path / name))
-        path.write_bytes(path.read_bytes()[:300])
-        with pytest.raises(ValueError, match=rf"{name}' must be a whole {what} file.*, got 300 bytes, of which"):
-            load(name="table", path=str(path), label="kind")
-
-
 # --- what must be said ------------------------------------------------------------------------------------------------
 
 
@@ -289,13 +280,6 @@ def test_a_table_is_learned_and_each_site_is_a_client(tmp_path: Path) -> None:
     result = raysim.run(parse_scenario(raw), out=tmp_path / "runs", inline=True)
     last = result.pandas("evaluations").query("metric == 'accuracy' and split == 'test'")["value"].iloc[-1]
     assert last > 0.8
-
-
-@pytest.mark.ray
-@pytest.mark.usefixtures("ray_session")
-@pytest.mark.slow
-def test_a_table_gives_the_same_bits_on_ray(tmp_path: Path) -> None:
-    same_on_ray(scenario(table(tmp_path / "t.parquet")), tmp_path)
 
 
 def test_a_table_says_which_files_it_reads(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pydantic import Field
 from raysim.data.dataset import Dataset
 from raysim.data.sources.hdf5 import read_clients
 from raysim.data.sources.image_folder import TEST
-from raysim.data.sources.inputs import require_finite, require_same_kind, single_of
+from raysim.data.sources.inputs import require_same_kind
 from raysim.data.sources.labels import one_axis, require_alike
 from raysim.data.sources.leaf import OF_USERS, Samples, as_splits
 from raysim.data.sources.raw_samples import Raw, RawSamples
@@ -96,8 +96,6 @@ def _read(files: list[Path]) -> dict[str, Samples]:
             raise BadValue(f"{text} {x.dtype} of shape {x.shape} and {len(y)} y; correct the file", "path")
         if not len(x):  # a client may have no test samples
             continue
-        if x.dtype.kind == "f":
-            require_finite(x, single_of(x), f"x of {str(file)!r}")
         found[file] = x, one_axis(y)
         first, (like, like_y) = next(iter(found.items()))
         for name, one, other in (("x", x, like), ("y", found[file][1], like_y)):

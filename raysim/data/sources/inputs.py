@@ -62,7 +62,7 @@ def require_numbers(x: Any, what: str) -> None:
     for name, array in x.items() if isinstance(x, NamedArrays) else [("", x)]:
         if array.ndim == 0 or len(array) == 0 or array.dtype.kind not in "fiub":
             text = f"{what}{f' {name!r}' if name else ''} must be an array of numbers with a row for each sample"
-            raise BadValue(f"{text}, got {array.dtype} of shape {array.shape!r}; {cure_of(array, 'x')}")
+            raise BadValue(f"{text}, got {array.dtype} of shape {array.shape!r}; give numbers")
 
 
 def stored(x: Any, kind: str, what: str, exact: bool) -> Any:
@@ -141,17 +141,6 @@ def single_of(x: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore"):
         single: np.ndarray = x.astype(np.float32)
     return single
-
-
-def cure_of(values: np.ndarray, name: str) -> str:
-    """Says what to do with inputs or labels that are no numbers. name: what their user calls them, such as x."""
-    if values.dtype.kind == "c":
-        return f"give real and imaginary parts, such as np.stack([{name}.real, {name}.imag], axis=1)"
-    if values.dtype.kind in "mM":
-        return f"make numbers of times, such as ({name} - {name}.min()) / np.timedelta64(1, 's')"
-    if values.dtype.kind in "US":
-        return f"make numbers of texts, such as {name}.astype(float), or take data of the name `text`"
-    return "give numbers, and at least one sample"
 
 
 def standardised(train: Split, test: Split, kind: str) -> tuple[Split, Split, tuple[np.ndarray, np.ndarray]]:

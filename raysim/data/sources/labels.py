@@ -7,7 +7,6 @@ import numpy as np
 
 from raysim.data.dataset import IGNORED
 from raysim.data.meaning import LabelMeaning, Open, shown
-from raysim.data.sources.inputs import cure_of
 from raysim.parts.errors import BadValue
 
 MOST = 100  # classes that whole numbers are without a word
@@ -33,8 +32,8 @@ def questions(ys: Sequence[np.ndarray], said: Said) -> list[Open]:
     """Asks what the labels of training samples, and of test samples, are where no rule says it."""
     for y in ys:
         if y.dtype.kind not in _KINDS:
-            cure = cure_of(y, "y") if y.dtype.kind in "cmM" else "give numbers or texts, and a value in every row"
-            raise BadValue(f"y must be numbers or texts, got {y.dtype} of shape {y.shape!r}; {cure}")
+            text = f"y must be numbers or texts, with a value in every row, got {y.dtype} of shape {y.shape!r}"
+            raise BadValue(f"{text}; make numbers of them")
     y = one_axis(ys[0])
     whole = y.dtype.kind in "iu"
     if said.names or (said.num_classes is not None and whole and (y.ndim == 1 or said.task)):
