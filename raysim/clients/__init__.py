@@ -2,7 +2,8 @@
 
 from raysim.clients.behaviours import BEHAVIOURS, Behaviour, Honest
 from raysim.clients.group import ClientGroup, ClientGroups, group_problems
-from raysim.clients.uplink import UPLINKS, Decoded, Size, Uplink, UplinkPoint
+from raysim.clients.transforms import UPLINKS
+from raysim.clients.uplink import Decoded, Size, Uplink, UplinkPoint
 
 __all__ = [
     "BEHAVIOURS",

@@ -5,12 +5,11 @@ from collections.abc import Iterator
 from typing import Generic
 
 from actors import Pool
-from raysim.engine.committed import Change
 from raysim.engine.progress import Mark, Progress
 from raysim.engine.recorder import Recorder
 from raysim.engine.rows import when
 from raysim.engine.saver import Saver
-from raysim.engine.simulation import HappeningT, PendingT, Simulation
+from raysim.engine.simulation import Change, HappeningT, PendingT, Simulation
 from raysim.workers.shared_requests import CLIENT
 
 JOBS_AHEAD = 6  # jobs that may be submitted and not yet done, for each client actor: more keep all of them busy, fewer

@@ -5,9 +5,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from raysim.clients.traffic import traffic_of
-from raysim.engine.server.training import Training
-from raysim.engine.server.uses import Uses
+from raysim.clients.uplink import traffic_of
+from raysim.engine.server.training import Training, Uses
 from raysim.parts.errors import BadInput
 from raysim.scenario import Scenario
 from raysim.terms import Moment, Trip
@@ -48,7 +47,9 @@ def of_server(
     def of_work(client: int, had: int, moment: Moment, seen: float) -> Cost:
         missed = uses.between(had, moment.version)
         trip = Trip(cost.sizes, cost.tensors, cost.layers, groups.name(client), missed)
-        traffic = traffic_of(scenario.central.at(moment), [one.at(moment) for one in scenario.uplink], trip)
+        traffic = traffic_of(
+            scenario.central.at(moment).traffic(trip), [one.at(moment) for one in scenario.uplink], trip
+        )
         return Cost(3 * cost.forward_flops * seen, traffic.down, traffic.up, seen)  # a backward pass costs two forward
 
     def foreseen(client: int, had: int, moment: Moment) -> Cost:
@@ -84,7 +85,7 @@ def of_peers(scenario: Scenario, samples: NDArray[np.int64], measure: Callable[[
             mixing = peer_cost.passes.of(held) + neighbours * peer_cost.passes_per_neighbour.of(held)
             passes = trained + mixing
             trip = Trip(peer_cost.sizes, peer_cost.tensors, peer_cost.layers, groups.name(peer), {})
-            sent = neighbours * traffic_of(scenario.peer, scenario.uplink, trip).up
+            sent = neighbours * traffic_of(scenario.peer.traffic(trip), scenario.uplink, trip).up
             return Cost(peer_cost.forward_flops * passes, sent, sent, passes / 3)
 
     horizon, peers = scenario.run.horizon, len(samples)

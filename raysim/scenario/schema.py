@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field
 
 from raysim.algorithms import ALGORITHMS, Central, Peer
 from raysim.clients import ClientGroup, ClientGroups
-from raysim.clients.uplink import AnUplink
+from raysim.clients.transforms import AnUplink
 from raysim.data import SERVER_DATA, SOURCES, Federated, OneOfSources, Public, ServerData
 from raysim.data.federation.server import NO_PUBLIC, NoServerData
 from raysim.data.sources.synthetic import Quadratic

@@ -77,7 +77,7 @@ class ClientWorker(Workbench, ClientHandlers):
         sent, state = self.updated(self.client_task(client, number, message), message, state, who)
         sent = self.distorted(client, number, sent, message)
         base = {key: entry for key, entry in message.items() if key in sent} if self.algorithm.sends == "model" else {}
-        sent, kept = self.passed(client, number, sent, base, state.uplink)
+        sent, kept = self.sending(self.uplink, (client, number), sent, base, state.uplink)
         state = state._replace(uplink=kept)
         seconds, seen = time.perf_counter() - began, self.net.seen - seen
         traffic = self.traffic(client, sent, self.travelling(message), member.missed)

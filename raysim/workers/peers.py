@@ -121,7 +121,7 @@ class PeersWorker(Workbench, PeerHandlers, CostHandler):
         self.net.take_solves()
         self.at(turn.trains_at)
         draft, exact = self.trained(turn.peer, turn.mixes, state)
-        message, kept = self.passed(turn.peer, turn.mixes, exact, {}, draft.uplink)
+        message, kept = self.sending(self.uplink, (turn.peer, turn.mixes), exact, {}, draft.uplink)
         draft = draft._replace(uplink=kept, message={} if message is exact else exact)
         seconds, steps = time.perf_counter() - started, self.net.steps - steps
         up = self.traffic(turn.peer, message, message, {}).up

@@ -10,6 +10,8 @@ from torch import Tensor
 from raysim.clients.uplink import Uplink, UplinkPoint, remembered
 from raysim.models.layout import Layout
 from raysim.parts.errors import BadInput
+from raysim.parts.rng import torch_seed
+from raysim.scenario import Scenario
 from raysim.terms import Record
 
 Draw = Callable[[int], torch.Generator]
@@ -19,11 +21,11 @@ MEMORY = "memory"  # the entry that a transform with a memory keeps besides its 
 class Sending:
     """Takes the vectors out of updates, and puts what the receiver decodes in their place.
 
-    layout: of the model, whose padding transforms do not see. algorithm: its name, for errors.
+    layout: of the model, whose padding transforms do not see.
     """
 
-    def __init__(self, layout: Layout, algorithm: str) -> None:
-        self._layout, self._algorithm = layout, algorithm
+    def __init__(self, layout: Layout, scenario: Scenario) -> None:
+        self._layout, self._seed, self._algorithm = layout, scenario.seed, scenario.algorithm.name
         self._shared = tuple(one.size for one in layout.entries if one.offset < layout.cut)
         self._all = tuple(one.size for one in layout.entries)
 
@@ -37,16 +39,23 @@ class Sending:
     def __call__(
         self,
         transforms: Sequence[Uplink],
+        key: tuple[int, int],
         sent: Record,
         base: Record,
         kept: dict[int, Record],
-        draw: Draw,
     ) -> tuple[Record, dict[int, Record]]:
         """Returns an update, or message, as its receiver decodes it, and what transforms keep.
 
-        base: the entries that the update is relative to; {} if it is a difference. kept: what they kept before. draw:
-        returns the generator of the transform at a place.
+        key: the client, and how often it was dispatched, or the peer has mixed, before. base: the entries that the
+        update is relative to; {} if it is a difference. kept: what transforms kept before.
         """
+        if not transforms:
+            return sent, kept
+
+        def draw(place: int) -> torch.Generator:
+            purpose = f"uplink {place} {transforms[place].name}"
+            return torch.Generator().manual_seed(torch_seed(self._seed, purpose, *key))
+
         keys = self._keys(sent)
         taken = [self._unpadded(sent[key] - base[key] if key in base else sent[key]) for key in keys]
         whole = taken[0] if len(keys) == 1 else torch.cat(taken)
@@ -85,7 +94,7 @@ class Sending:
 def passed(
     transforms: Sequence[Uplink], vector: Tensor, layers: tuple[int, ...], kept: dict[int, Record], draw: Draw
 ) -> tuple[Tensor, dict[int, Record]]:
-    """Returns what a receiver decodes of a vector, and what transforms keep; the arguments are those of `Sending`."""
+    """Returns what a receiver decodes of a vector, and what transforms keep. draw: returns the generator of a place."""
     after: dict[int, Record] = {}
     entered, end = vector, 0  # what the transforms that share a memory were given, and where they end
     for place, transform in enumerate(transforms):

@@ -15,7 +15,7 @@ from raysim.local.server_task import Company, ServerTask
 from raysim.parts.errors import BadValue
 from raysim.parts.rng import SERVER_ID
 from raysim.terms import Arrival, Buffer, ClientState, Record, SearchResult, Traffic
-from raysim.workers import records, returned, stored_state
+from raysim.workers import records, returned
 from raysim.workers.client import ClientWorker
 from raysim.workers.records import not_finite
 from raysim.workers.replies import Described, Numbers, Passes, Searched, StepNumbers, StepReply, WorkCost
@@ -45,7 +45,7 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
         """Leaves the first message, the first state of any client, and each entry of the server's first state."""
         state, client = self.first_state(), self.first_client()
         message = self.message(state)
-        stored = stored_state.store({name: state[name] for name in request.entries}, message, {}, {})
+        stored = records.store({name: state[name] for name in request.entries}, message, {}, {})
         return Answer(None, First(Value(records.send(message)), Value(client.map(records.send)), stored))
 
     def cost(self) -> WorkCost:
@@ -84,7 +84,7 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
         An entry of the state that has not changed, or that the message carries, is not stored again.
         """
         self.at(request.moment)
-        before = records.receive(stored_state.load(request.state, request.message.content), self.device)
+        before = records.receive(records.load(request.state, request.message.content), self.device)
         updates, buffers, chunks, compared = self._merged(request)
         task = self.server_task(gang, request.version, before, chunks)
         given = {**updates, **buffers}
@@ -106,7 +106,7 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
             compared=compared,
         )
         message = self.message(after, request.version)
-        state = stored_state.store({name: after[name] for name in request.state}, message, before, request.state)
+        state = records.store({name: after[name] for name in request.state}, message, before, request.state)
         return Answer(reply, SteppedState(Value(records.send(message)), state))
 
     def _merged(self, request: StepRequest) -> tuple[Record, Record, list[int], list[Numbers]]:

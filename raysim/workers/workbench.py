@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from raysim.clients import Behaviour
-from raysim.clients.traffic import traffic_of
+from raysim.clients.uplink import traffic_of
 from raysim.data import Federation, Split
 from raysim.data.dataset import IGNORED
 from raysim.data.named import Shape, by_name, shape_of
@@ -77,7 +77,7 @@ class Workbench:
         self.logged = Logged({}, {})  # what tasks were given to log
         self.groups = scenario.groups
         self.loader = Loader(federation.mean, federation.std, device, federation.skewed if federation.skew else None)
-        self._sending = Sending(self.net.layout, scenario.algorithm.name)
+        self.sending = Sending(self.net.layout, scenario)
         self.evaluator = Evaluator(scenario, federation, self.net, self.loader)
         self.population = scenario.population(federation.samples)
         self.at(Moment())
@@ -144,23 +144,6 @@ class Workbench:
         draw = torch.Generator().manual_seed(torch_seed(self.scenario.seed, "behaviour", client, number))
         return group.behaviour.distort(sent, given, draw)
 
-    def passed(
-        self, client: int, number: int, sent: Record, base: Record, kept: dict[int, Record]
-    ) -> tuple[Record, dict[int, Record]]:
-        """Returns what the receiver decodes of an update or message, and what transforms of `uplink` keep.
-
-        number: how often the client was dispatched, or the peer has mixed, before. base: the entries that the update is
-        relative to, as its algorithm says. kept: what transforms kept before.
-        """
-        if not self.uplink:
-            return sent, kept
-
-        def draw(place: int) -> torch.Generator:
-            purpose = f"uplink {place} {self.uplink[place].name}"
-            return torch.Generator().manual_seed(torch_seed(self.scenario.seed, purpose, client, number))
-
-        return self._sending(self.uplink, sent, base, kept, draw)
-
     def by_samples(self, of_smallest: float, measure: Callable[[int], float]) -> Passes:
         """Fits passes(n) = fixed + per_sample * n, the forward passes of a client with n samples, through the clients
         with the fewest and the most samples.
@@ -203,11 +186,11 @@ class Workbench:
         """
         tensors = Traffic(records.size(sent, self.net.layout), records.size(received, self.net.layout))
         trip = Trip(self.sizes, tensors, self.layers(sent), self.groups.name(client), missed)
-        return traffic_of(self.algorithm, self.uplink, trip)
+        return traffic_of(self.algorithm.traffic(trip), self.uplink, trip)
 
     def layers(self, sent: Record) -> tuple[int, ...]:
         """Returns the layers of the vector of which transforms of `uplink` get an update; () without transforms."""
-        return self._sending.layers(sent) if self.uplink else ()
+        return self.sending.layers(sent) if self.uplink else ()
 
     def _samples(self, split: Split, rows: np.ndarray, client: int | None = None) -> Samples:
         return Samples(len(rows), lambda places: self.loader(split, rows[places], client))

@@ -11,7 +11,8 @@ from pytest import approx
 
 import raysim
 from raysim import ScenarioError, parse_scenario, run
-from raysim.clients.uplink import Half, NormBound, Quantise, RandomNumbers, Size, TopNumbers, Uplink, UplinkPoint
+from raysim.clients.transforms import Half, NormBound, Quantise, RandomNumbers, TopNumbers
+from raysim.clients.uplink import Size, Uplink, UplinkPoint
 from raysim.laws.runs import PicklingPool, carried_out
 from raysim.terms import Record
 from raysim.workers.sending import passed

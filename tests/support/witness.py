@@ -12,8 +12,8 @@ import raysim
 from actors import InlinePool, Job, Request
 from raysim.data import federate
 from raysim.runs.execution import Execution
+from raysim.workers.records import load
 from raysim.workers.requests import SaveClientsRequest, StepRequest
-from raysim.workers.stored_state import load
 from raysim.workers.workbench import Workbench
 
 Worker = TypeVar("Worker", bound=Workbench)

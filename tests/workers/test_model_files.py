@@ -8,8 +8,8 @@ from conftest import digits
 
 from raysim.models import Module
 from raysim.scenario import Scenario, parse_scenario
-from raysim.workers import model_files
-from raysim.workers.model_files import with_files
+from raysim.workers import workshop
+from raysim.workers.workshop import with_files
 
 
 class Loader:
@@ -31,7 +31,7 @@ class Loader:
 def loader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Loader:
     monkeypatch.setenv("HOME", str(tmp_path / "here"))
     monkeypatch.setenv("RAYSIM_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(model_files, "PART", 4)  # bytes
+    monkeypatch.setattr(workshop, "PART", 4)  # bytes
     return Loader(tmp_path / "there", monkeypatch)
 
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from actors import Job, Pool, finished
 from raysim.engine.checkpoint import Checkpoint
-from raysim.engine.committed import Committed, Kept
 from raysim.engine.peers.pending import PendingPeersEvaluation, PendingRound, TrainedAt
+from raysim.engine.simulation import Committed, Kept
 from raysim.parts.rng import generator
 from raysim.scenario import Scenario
 from raysim.terms import ClientState, Moment, Wire

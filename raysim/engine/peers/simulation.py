@@ -8,12 +8,11 @@ import numpy as np
 
 from raysim.engine import rows, timelines
 from raysim.engine.checkpoint import Checkpoint, skip
-from raysim.engine.committed import Change, Committed
 from raysim.engine.peers.jobs import PeersJobs
 from raysim.engine.peers.pending import PendingPeersEvaluation, PendingRound
 from raysim.engine.peers.recorder import PeersRecorder, spread
 from raysim.engine.progress import Mark, Stopwatch
-from raysim.engine.simulation import Final
+from raysim.engine.simulation import Change, Committed, Final
 from raysim.scenario import Scenario
 from raysim.terms import Moment
 from raysim.workers.replies import StepNumbers

@@ -6,10 +6,9 @@ import numpy as np
 
 from actors import Job, Pool, Request, Value, finished
 from raysim.engine.checkpoint import Checkpoint
-from raysim.engine.committed import Committed, Kept
 from raysim.engine.server.pending import PendingEvaluation, PendingStep
-from raysim.engine.server.training import Training
-from raysim.engine.server.weights import weigh
+from raysim.engine.server.training import Training, weigh
+from raysim.engine.simulation import Committed, Kept
 from raysim.parts.rng import generator
 from raysim.scenario import Scenario
 from raysim.terms import ClientState, Moment, Wire

@@ -11,13 +11,12 @@ import numpy as np
 from actors import Value, finished
 from raysim.engine import timelines
 from raysim.engine.checkpoint import Checkpoint, skip
-from raysim.engine.committed import Change, Committed
 from raysim.engine.progress import Mark, Stopwatch
 from raysim.engine.rows import times
 from raysim.engine.server.jobs import ServerJobs
 from raysim.engine.server.pending import PendingEvaluation, PendingStep
 from raysim.engine.server.recorder import ServerRecorder
-from raysim.engine.simulation import Final
+from raysim.engine.simulation import Change, Committed, Final
 from raysim.scenario import Scenario
 from raysim.terms import Moment
 from raysim.world.clock import Horizon

@@ -1,15 +1,18 @@
-"""Submits the training of clients in a run with a server."""
+"""Submits the training of clients in a run with a server, and asks for the weights of their updates."""
 
 import math
+from collections import Counter
 from itertools import islice
 from typing import Any, NamedTuple
 
 from actors import Job, Pool, Value, finished
-from raysim.engine.committed import Kept
-from raysim.engine.server.uses import Uses
-from raysim.parts.errors import BadInput
+from raysim.algorithms import Central
+from raysim.engine.simulation import Kept
+from raysim.parts.errors import BadInput, BadValue
+from raysim.parts.part import is_finite
+from raysim.parts.rng import seed_globals
 from raysim.scenario import Scenario
-from raysim.terms import Wire
+from raysim.terms import Population, Wire
 from raysim.workers.replies import ClientWire, TrainedClient
 from raysim.workers.requests import ChunkMember, TrainedChunk, TrainRequest, shares
 from raysim.workers.shared_requests import CLIENT
@@ -23,6 +26,28 @@ class WorkDone(NamedTuple):
 
     samples_seen: float  # with gradients, with repeats, plus a third of those that were only predicted
     loss: float | None  # of the first mini-batch, before training; None if the algorithm logs none
+
+
+class Uses:
+    """Counts the updates that steps have used, by group of clients. A timeline tells it of its steps.
+
+    It counts only for algorithms with a `traffic` of their own.
+    """
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._counts = type(scenario.central).traffic is not Central.traffic
+        self._groups = scenario.groups if self._counts else None
+        self._until: list[Counter[str | None]] = [Counter()]  # by version: all that were used to make it
+
+    def stepped(self, stepped: Stepped) -> None:
+        """Counts the updates of a step."""
+        if self._groups is not None:
+            used = Counter(self._groups.name(member.client) for member in stepped.members)
+            self._until.append(self._until[-1] + used)
+
+    def between(self, first: int, last: int) -> dict[str | None, int]:
+        """Returns how many updates of each group were used from one version to another; {} if it does not count."""
+        return dict(self._until[last] - self._until[first]) if self._groups is not None else {}
 
 
 class Training:
@@ -183,3 +208,25 @@ def chunk(members: tuple[Dispatched, ...], size: int) -> list[list[Dispatched]]:
         chunks[-1].append(member)
         clients.add(member.client)
     return chunks
+
+
+def weigh(scenario: Scenario, stepped: Stepped, population: Population) -> list[float] | None:
+    """Returns the weights of a step's updates; None if it sums none.
+
+    Raises ValueError unless there is a finite number for each arrival.
+    """
+    seed_globals(scenario.seed, "weigh", stepped.version)
+    arrivals, algorithm = stepped.arrivals, scenario.central.at(stepped.moment)
+    weights = algorithm.weigh(arrivals, population)
+    if weights is None or algorithm.needs_every_update:
+        return None
+    must = f"{type(algorithm).__name__}.weigh, of the step to version {stepped.version}: must return"
+    if not isinstance(weights, list | tuple):
+        got = type(weights).__name__
+        raise BadValue(f"{must} a list of numbers, or None if `step` needs every update, got {got}; use .tolist()")
+    if len(weights) != len(arrivals):
+        raise BadValue(f"{must} a weight for each of {len(arrivals)} arrivals, got {len(weights)}")
+    for arrival, weight in zip(arrivals, weights, strict=True):
+        if not is_finite(weight):
+            raise BadValue(f"{must} finite numbers, got {weight!r} for client {arrival.client}")
+    return list(weights)
