@@ -5,7 +5,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import ray
@@ -37,7 +36,7 @@ class Demand(NamedTuple):
     @property
     def total(self) -> dict[str, float]:
         """What the actors need together, by kind of resource: CPU, GPU, and custom ones."""
-        return _sum(resources_of(needs) for needs in self.actors.values())
+        return together(resources_of(needs) for needs in self.actors.values())
 
     def fits(self, free: Mapping[str, float]) -> bool:
         """Whether there is enough for it at once, on whichever nodes. free: by kind of resource."""
@@ -80,57 +79,9 @@ class Placement(NamedTuple):
             remove_placement_group(self.group)
 
 
-class Budget:
-    """Shares the resources of a cluster among runs: a run that asks for more than is left waits. Threads may share it.
-
-    At least one goes on. most: how many may at a time; None: as many as there is room for.
-    """
-
-    def __init__(self, most: int | None = None) -> None:
-        self._most = most
-        self._spent: list[Demand] = []
-        self._changed = threading.Condition()
-
-    def spend(self, demand: Demand, run: Callable[[], Answer]) -> Answer:
-        """Waits until there is room for the demand, then calls what spends it, and returns what that returns.
-
-        If it raises MissingResources while others go on, which may have grown by then, it is tried again after them.
-        """
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._has_room(demand))
-                others = len(self._spent)
-                self._spent.append(demand)
-            try:
-                return run()
-            except MissingResources:
-                if not others:
-                    raise
-            finally:
-                with self._changed:
-                    self._spent.remove(demand)
-                    self._changed.notify_all()
-            with self._changed:
-                self._changed.wait_for(partial(self._fewer_than, others))
-
-    def _fewer_than(self, others: int) -> bool:
-        return len(self._spent) < others
-
-    def _has_room(self, demand: Demand) -> bool:
-        if not self._spent:
-            return True
-        if self._most is not None and len(self._spent) >= self._most:
-            return False
-        if self._most is None and (demand.takes_all or any(spent.takes_all for spent in self._spent)):
-            return False
-        have = ray.cluster_resources()  # asked anew, because the cluster may have grown
-        together = _sum([demand.total, *(spent.total for spent in self._spent)])
-        return all(amount <= have.get(kind, 0) for kind, amount in together.items())
-
-
 def left(beside: Iterable[Demand] = ()) -> dict[str, float]:
     """Returns what is free in the cluster, by kind. beside: what is not, though Ray may not have noticed yet."""
-    free, have, given = ray.available_resources(), ray.cluster_resources(), _sum(other.total for other in beside)
+    free, have, given = ray.available_resources(), ray.cluster_resources(), together(other.total for other in beside)
     return {kind: min(free.get(kind, 0.0), amount - given.get(kind, 0.0)) for kind, amount in have.items()}
 
 
@@ -159,7 +110,8 @@ def reserved(demand: Demand) -> Iterator[Placement]:
         within(GRACE_S, lambda: remove_placement_group(group))
 
 
-def _sum(amounts: Iterable[Mapping[str, float]]) -> dict[str, float]:
+def together(amounts: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Returns the sums of amounts, by kind."""
     total: dict[str, float] = {}
     for amount in amounts:
         for kind, number in amount.items():

@@ -6,7 +6,6 @@ from typing import Any
 from ray.exceptions import ObjectLostError, OutOfMemoryError
 
 from actors.crew import Crews
-from actors.fault import brief
 from actors.instrument import DEATHS
 from actors.job import Job, Value
 from actors.meter import Meter
@@ -36,9 +35,10 @@ class Recovery:
 
     def low_on_memory(self, worker: Worker, error: OutOfMemoryError) -> None:
         """Replaces a worker that Ray has ended because its node ran low on memory. Another may find more."""
-        self._warn(f"{worker.name}: its node ran low on memory, and Ray ended it")
+        cause = "its node ran low on memory, and Ray ended it"
+        self._warn(f"{worker.name}: {cause}")
         try:
-            self.replace(worker, brief(error))
+            self.replace(worker, cause)
         except JobFailed as failed:
             raise JobFailed(failed.label, failed.cause, failed.traceback, "node") from error
 

@@ -1,15 +1,69 @@
-"""Keeps the workforces of runs that are over, for next runs that they can carry out."""
+"""Who uses the cluster: runs that share it, and workforces that wait for the next run that they can carry out."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import TypeVar
 
-from actors.placement import Demand, Placement, left, refuse_too_small, reserved
+import ray
+
+from actors.placement import Demand, Placement, left, refuse_too_small, reserved, together
 from actors.pool import MissingResources
 from actors.workforce import Terms, Workforce
 
+Answer = TypeVar("Answer")
+
 MOST = 3  # workforces that wait at a time
 IDLE_S = 60.0  # seconds that a workforce waits for its next run, unless a session is held
+
+
+class Budget:
+    """Shares the resources of a cluster among runs: a run that asks for more than is left waits. Threads may share it.
+
+    At least one goes on. most: how many may at a time; None: as many as there is room for.
+    """
+
+    def __init__(self, most: int | None = None) -> None:
+        self._most = most
+        self._spent: list[Demand] = []
+        self._changed = threading.Condition()
+
+    def spend(self, demand: Demand, run: Callable[[], Answer]) -> Answer:
+        """Waits until there is room for the demand, then calls what spends it, and returns what that returns.
+
+        If it raises MissingResources while others go on, which may have grown by then, it is tried again after them.
+        """
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._has_room(demand))
+                others = len(self._spent)
+                self._spent.append(demand)
+            try:
+                return run()
+            except MissingResources:
+                if not others:
+                    raise
+            finally:
+                with self._changed:
+                    self._spent.remove(demand)
+                    self._changed.notify_all()
+            with self._changed:
+                self._changed.wait_for(partial(self._fewer_than, others))
+
+    def _fewer_than(self, others: int) -> bool:
+        return len(self._spent) < others
+
+    def _has_room(self, demand: Demand) -> bool:
+        if not self._spent:
+            return True
+        if self._most is not None and len(self._spent) >= self._most:
+            return False
+        if self._most is None and (demand.takes_all or any(spent.takes_all for spent in self._spent)):
+            return False
+        have = ray.cluster_resources()  # asked anew, because the cluster may have grown
+        wanted = together([demand.total, *(spent.total for spent in self._spent)])
+        return all(amount <= have.get(kind, 0) for kind, amount in wanted.items())
 
 
 class Session:

@@ -17,7 +17,6 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from actors.cluster import PATIENCE_S, POLL_S
 from actors.crew import is_there
-from actors.fault import brief
 from actors.placement import Demand, Placement, within
 from actors.pool import JobFailed, SchedulerDied
 from actors.scheduler import STOP_S, Program, Scheduler
@@ -82,9 +81,9 @@ class Workforce:
                     raise item
                 yield item
         except RayActorError as error:
-            raise SchedulerDied("scheduler", f"the scheduler actor died: {_why(error)}", "") from error
+            raise SchedulerDied("scheduler", "the scheduler actor died", str(error)) from error
         except OutOfMemoryError as error:
-            raise SchedulerDied("scheduler", f"the scheduler actor died: {brief(error)}", "", "node") from error
+            raise SchedulerDied("scheduler", "its node ran low on memory, and Ray ended it", "", "node") from error
         finally:
             with suppress(RayActorError, OutOfMemoryError, GetTimeoutError):  # else it has written its files
                 in_order, told = ray.get(scheduler.stop.remote(number), timeout=STOP_S)
@@ -160,11 +159,6 @@ def _waiting(stream: Any, scheduler: Any, patience_s: float | None, warnings: _W
                 yield next(stream)
             except StopIteration:
                 return
-
-
-def _why(error: RayActorError) -> str:
-    """Returns the reason that Ray gives for an actor's death: the last line of its message, without advice."""
-    return str(error).rstrip().rpartition("\n")[2].partition(" If the process was killed")[0].rstrip(".")
 
 
 def _connection() -> tuple[str, str]:

@@ -191,7 +191,7 @@ class SlotsOnRay(Slots):
 
     def __init__(self, size: int, parallel: int | None) -> None:
         """parallel: number of runs at a time; None: as many as there is room for."""
-        from actors.placement import Budget
+        from actors.session import Budget
 
         super().__init__(size)
         self._budget = Budget(parallel)

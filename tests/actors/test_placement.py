@@ -11,7 +11,8 @@ from waiting import PATIENT_S
 from actors import MissingResources, Needs
 
 if TYPE_CHECKING:
-    from actors.placement import Budget, Demand
+    from actors.placement import Demand
+    from actors.session import Budget
 
 
 def demand(cpus: int, takes_all: bool = False) -> "Demand":
@@ -47,7 +48,7 @@ def spent(budget: "Budget", asked: "Demand") -> Iterator[None]:
 @pytest.mark.ray
 def test_runs_that_share_a_cluster_wait_for_room(ray_room: None) -> None:
     """The session has eight CPUs: two runs of four actors fit, a third and one of nine do not; one alone does."""
-    from actors.placement import Budget
+    from actors.session import Budget
 
     budget = Budget()
     assert started(budget, 9).wait(PATIENT_S)
@@ -64,7 +65,7 @@ def test_runs_that_share_a_cluster_wait_for_room(ray_room: None) -> None:
 
 @pytest.mark.ray
 def test_no_more_runs_than_asked_for_go_on_and_only_where_there_is_room(ray_room: None) -> None:
-    from actors.placement import Budget
+    from actors.session import Budget
 
     one, two = Budget(1), Budget(2)
     with spent(one, demand(1)):
@@ -77,7 +78,7 @@ def test_no_more_runs_than_asked_for_go_on_and_only_where_there_is_room(ray_room
 
 @pytest.mark.ray
 def test_a_run_whose_room_another_has_taken_by_growing_follows_it(ray_room: None) -> None:
-    from actors.placement import Budget
+    from actors.session import Budget
 
     budget, attempts, failed, done = Budget(2), [], threading.Event(), threading.Event()
 
