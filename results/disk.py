@@ -78,15 +78,8 @@ def require_folder(folder: Path) -> None:
         with writing(folder):
             try_to_write(folder)
         return
-    whole = folder.absolute()
-    try:
-        folder.resolve()
-    except RuntimeError:
-        raise CannotWrite(folder, "its links lead in a circle", False) from None
-    if any(len(os.fsencode(part)) > _LONGEST for part in whole.parts):
-        raise CannotWrite(folder, f"it has a name of more than {_LONGEST} bytes", False)
     with writing(folder):
-        there = next(place for place in (whole, *whole.parents) if place.exists())
+        there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     if not there.is_dir():
         raise CannotWrite(folder, f"{there} is no folder", False)
     if not os.access(there, os.W_OK | os.X_OK):

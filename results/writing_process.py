@@ -10,15 +10,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 _PROC = Path("/proc")
-_MACHINE = Path("/etc/machine-id")
-_OUTERMOST = "pid:[4026531836]"  # the namespace of process numbers that every kernel begins with
 
 
 def this_process() -> dict[str, Any]:
     """Returns what tells this process from every other, on this machine and elsewhere.
 
     started: clock ticks since the boot, or None. A later process may have the same pid, but not the same start. boot
-    and machine: ids. pids: the namespace in which the pid counts, for containers of one machine each have their own.
+    is an id. pids: the namespace in which the pid counts, for containers of one machine each have their own.
     """
     pid = os.getpid()
     return {"host": socket.gethostname(), "pid": pid, "started": _started(pid), **_place()}
@@ -27,17 +25,15 @@ def this_process() -> dict[str, Any]:
 def state(process: Mapping[str, Any] | None) -> Literal["alive", "gone", "unknown"]:
     """Tells whether a process that `this_process` described still lives.
 
-    unknown: its number says nothing here, because it ran on another machine or in another container.
+    unknown: its number says nothing here, because it ran on another machine, in another container, or before this
+    machine was started again.
     """
     pid, here = process.get("pid") if process else None, _place()
     if process is None or not isinstance(pid, int) or here["boot"] is None:
         return "unknown"
-    then = {key: process.get(key) for key in here}
-    if then == here:
-        return "alive" if _started(pid) == process.get("started") is not None else "gone"
-    then |= {"boot": here["boot"]}  # a machine that was started again
-    outermost = here["machine"] is not None and here["pids"] == _OUTERMOST
-    return "gone" if outermost and then == here and process.get("host") == socket.gethostname() else "unknown"
+    if {key: process.get(key) for key in here} != here:
+        return "unknown"
+    return "alive" if _started(pid) == process.get("started") is not None else "gone"
 
 
 def _place() -> dict[str, str | None]:
@@ -45,7 +41,7 @@ def _place() -> dict[str, str | None]:
         pids = os.readlink(_PROC / "self/ns/pid")
     except OSError:
         pids = None
-    return {"boot": _read(_PROC / "sys/kernel/random/boot_id"), "machine": _read(_MACHINE), "pids": pids}
+    return {"boot": _read(_PROC / "sys/kernel/random/boot_id"), "pids": pids}
 
 
 def _read(path: Path) -> str | None:

@@ -21,13 +21,12 @@ from results.report.curves import curves
 from results.report.page import filled, page
 from results.run_set import whole
 from results.runs import Runs
-from results.serve.asked import BY_SEED, Asked
-from results.serve.board import board
+from results.serve.board import Asked, board
 from results.serve.guard import Guard
 from results.texts import count
 from results.views import View, workers
 
-EACH = "each run"  # what chosen runs may be grouped by, beside all keys but their seeds
+BY_SEED, EACH = "all keys but seed", "each run"  # what chosen runs may be grouped by
 _LINE = 2**17  # bytes of an address, at most: it names the chosen runs
 
 
@@ -77,9 +76,8 @@ class _Pages:
             asked=asked,
             total=count(len(every), "run"),
             now=f"{datetime.now():%H:%M:%S}",
-            query=urlencode([*asked.values.items(), ("q", asked.words)]),
+            query=urlencode({"q": asked.words}),
             sorted_by=sorted_by,
-            by_seed=BY_SEED,
         )
 
     def chosen(self, request: web.Request) -> str:

@@ -16,7 +16,7 @@ from results.disk import CannotWrite, require_folder
     [
         ("file", "is no folder"),
         ("file/below", "file is no folder"),
-        ("x" * 300, "a name of more than 255 bytes"),
+        ("x" * 300, "File name too long"),
         ("/dev/null", "/dev/null is no folder"),
         ("/".join(["x" * 200] * 30), "File name too long"),
     ],

@@ -58,7 +58,7 @@ def test_the_list_fits_and_has_its_readers_colours(address: str, tmp_path: Path,
     """Nothing but the table, which can be scrolled, is as wide as the page."""
     shot, dark = tmp_path / "shot.png", scheme == "dark"
     preferred = f"--blink-settings=preferredColorScheme={int(not dark)}"
-    chromium(tmp_path, preferred, f"--screenshot={shot}", f"--window-size={width},900", f"{address}/?group=seed")
+    chromium(tmp_path, preferred, f"--screenshot={shot}", f"--window-size={width},900", f"{address}/")
     pixels = np.asarray(Image.open(shot).convert("RGB"))
     assert pixels.shape == (900, width, 3)
     assert "#" + bytes(pixels[0, 0]).hex() == ("#ffffff", "#17181a")[dark]
