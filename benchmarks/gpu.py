@@ -156,7 +156,7 @@ def work(jobs: dict[str, Job], cases: Sequence[Case], out: str) -> None:
     import torch
 
     import raysim
-    from raysim.runs.on_ray import connect
+    from raysim.runs.place import connect
 
     if any(case.actors for case in cases):
         connect([raysim.parse_scenario(jobs[case.job].scenario(case, Path(out))) for case in cases])

@@ -17,7 +17,7 @@ require_own_packages()  # before anything imports them
 with one_line_if_interrupted():  # it takes a second
     from raysim.parts.errors import BadInput, CannotGoOn, RaysimError, RunFailed, ScenarioError, StopRun
     from raysim.runs.fork import fork
-    from raysim.runs.on_ray import session, shutdown
+    from raysim.runs.place import session, shutdown
     from raysim.runs.result import Interrupted, Result
     from raysim.runs.run import end, resume, run
     from raysim.scenario import Scenario, load_scenario, parse_scenario

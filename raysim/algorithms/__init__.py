@@ -9,7 +9,6 @@ underscore: D-PSGD is d_psgd, Fed+FT is fed_ft, and DFedAvgM is dfedavgm.
 
 from raysim.algorithms.ace import ACE as ACE
 from raysim.algorithms.aggregates import Aggregate as Aggregate
-from raysim.algorithms.aggregating import Aggregating as Aggregating
 from raysim.algorithms.apfl import APFL as APFL
 from raysim.algorithms.ca2fl import CA2FL as CA2FL
 from raysim.algorithms.center import Center as Center
@@ -58,6 +57,7 @@ from raysim.algorithms.lg_fedavg import LGFedAvg as LGFedAvg
 from raysim.algorithms.local_only import LocalOnly as LocalOnly
 from raysim.algorithms.mifa import MIFA as MIFA
 from raysim.algorithms.moon import MOON as MOON
+from raysim.algorithms.moving import Aggregating as Aggregating
 from raysim.algorithms.moving import Moving as Moving
 from raysim.algorithms.peer import Inbox as Inbox
 from raysim.algorithms.peer import Peer as Peer

@@ -7,7 +7,7 @@ between the two. Without bias correction, as in the paper, the first step is `lr
 each coordinate; that factor is 1 by default.
 """
 
-from raysim.algorithms.aggregating import Aggregating
+from raysim.algorithms.moving import Aggregating
 from raysim.algorithms.rules import Rule, ServerAMSGrad
 from raysim.algorithms.signatures import Arrivals, Direction, ServerTask
 from raysim.parts.part import Count

@@ -9,7 +9,7 @@ the form of the paper's appendix and two more are options. Late updates are disc
 
 from typing import Literal
 
-from raysim.algorithms.aggregating import Aggregating
+from raysim.algorithms.moving import Aggregating
 from raysim.algorithms.signatures import Arrivals, Direction, ServerTask
 from raysim.terms import Population, Record, Round
 

@@ -7,7 +7,7 @@ Differences from the paper: deltas have the opposite sign (local minus received 
 contribute twice to one buffer, for it can be picked again while its update waits in the buffer.
 """
 
-from raysim.algorithms.aggregating import Aggregating
+from raysim.algorithms.moving import Aggregating
 from raysim.algorithms.signatures import Arrivals, Direction, ServerTask
 from raysim.algorithms.staleness import Polynomial, Staleness
 from raysim.parts.part import Count, Positive

@@ -7,7 +7,7 @@ Differences from the paper: none. K is the number of steps that a client really 
 cover the trained parameters. A late update is discarded along with the change of its client's control variate.
 """
 
-from raysim.algorithms.aggregating import Aggregating
+from raysim.algorithms.moving import Aggregating
 from raysim.algorithms.signatures import Arrivals, Direction, Model, Problems, ServerTask, Setting, Task
 from raysim.parts.errors import Problem
 from raysim.parts.part import Positive

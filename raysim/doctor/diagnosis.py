@@ -12,7 +12,7 @@ from raysim.doctor.proposal import Proposal, as_asked, propose
 from raysim.parts.process import isolated
 from raysim.runs.explained import explained
 from raysim.runs.machines import environment, pin
-from raysim.runs.on_ray import connect, hired
+from raysim.runs.place import connect, hired
 from raysim.scenario import Scenario
 from raysim.workers.device import stand_in
 

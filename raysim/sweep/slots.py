@@ -3,10 +3,9 @@
 import os
 import queue
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,9 +19,8 @@ from raysim.runs.execution import Execution
 from raysim.runs.launch import carry_out, execution_of, launch
 from raysim.runs.machines import pin
 from raysim.runs.observing import NewRows, Observing
-from raysim.runs.on_ray import connect, demand_of
 from raysim.runs.origin import Origin
-from raysim.runs.place import RunPlace, WithoutRay
+from raysim.runs.place import RunPlace, WithoutRay, connect, demand_of
 from raysim.runs.previous import going_on
 from raysim.runs.result import Result
 from raysim.scenario import Scenario
@@ -35,23 +33,28 @@ Answer = TypeVar("Answer")
 MOST_THREADS = 64  # threads that wait for runs on a cluster
 
 
-class Slots(ABC):
-    """Runs scenarios from several threads, in one place: a Ray cluster, or processes of this machine."""
+class Slots:
+    """Runs scenarios from several threads, in one place: a Ray cluster, as far as it has room, or processes of this
+    machine, each of which takes one run after another.
 
-    def __init__(self, size: int) -> None:
-        """size: number of threads, each of which waits for one run at a time."""
+    On Ray, runs that wait for room do not start once the others are interrupted; those that go on end at their next
+    progress.
+    """
+
+    def __init__(self, size: int, parallel: int | None, *, inline: bool) -> None:
+        """size: number of threads, each of which waits for one run at a time. parallel: number of runs at a time; None:
+        as many as there is room for."""
         self._size = size
         self._stopping = threading.Event()  # set when all runs are to end
+        self._children = [Child(_run_here) for _ in range(size)] if inline else []
+        self._pinned: dict[Child, str | None] = dict.fromkeys(self._children)
+        self._free: queue.SimpleQueue[Child] = queue.SimpleQueue()
+        for child in self._children:
+            self._free.put(child)
+        if not inline:
+            from actors.session import Budget
 
-    @abstractmethod
-    def _carry_out(self, scenario: Scenario, out: Path, observing: Observing, before: Path | None) -> Result:
-        """Waits for room and runs the scenario, as `run` says. Many threads may call it."""
-
-    def _interrupt(self) -> None:  # noqa: B027 - on Ray, there are none
-        """Ends the runs that would not end by themselves at their next progress."""
-
-    def close(self) -> None:  # noqa: B027 - on Ray, every run ends its own actors
-        """Ends all processes that are left."""
+            self._budget = Budget(parallel)
 
     def run(
         self, scenario: Scenario, out: Path, observers: Sequence[Observer], before: Path | None, label: str
@@ -64,13 +67,54 @@ class Slots(ABC):
         self._stop_with_others()
         together = Callback(lambda progress: self._stop_with_others())
         observing = Observing(scenario, [together, *observers], sweep=out.name, label=label)
+        make = partial(execution_of, scenario, out, before)
         try:
-            return self._carry_out(scenario, out, observing, before)
+            if self._children:
+                execution = replace(make(), tables=observing.tables, facts=observing.facts)
+                with observing.run(execution.folder):
+                    self._run_here(execution, observing)
+                return Result(execution.folder)
+
+            def on_ray() -> Result:
+                self._stop_with_others()
+                with going_on(before, scenario):
+                    return launch(scenario, make, RunPlace(), observing)
+
+            return self._budget.spend(demand_of(scenario), on_ray)
         except SystemExit:  # Rich raises it if nobody reads its output, as with `| head`; it would end this run only
             raise KeyboardInterrupt from None
         except RunFailed:
             self._stop_with_others()  # the interruption made it fail
             raise
+
+    def _run_here(self, execution: Execution, observing: Observing) -> None:
+        """Runs in a process of this machine, once one is free."""
+
+        def answer(news: Progress | NewRows) -> BaseException | None:
+            """Returns the exception that is to end the run, if any."""
+            try:
+                observing.take(news)
+            except StopRun as stop:
+                return stop
+            except (KeyboardInterrupt, SystemExit):
+                self._stopping.set()
+                return KeyboardInterrupt()  # which ends the child process
+            return None
+
+        scenario, child = execution.scenario, self._free.get()
+        try:
+            if self._pinned[child] != (pinned := scenario.resources.cpu_capability):
+                child.close()  # torch cannot change its instruction set once it is loaded
+                self._pinned[child] = pinned
+            child.call((execution, Origin.known_for(scenario)), answer)
+        except ChildDied as death:
+            if self._stopping.is_set():  # the process had just begun
+                execution.settle(Status.INTERRUPTED)
+                raise KeyboardInterrupt from None
+            execution.settle(Status.FAILED, str(death))
+            raise RunFailed(scenario.name, str(death), folder=execution.folder) from None
+        finally:
+            self._free.put(child)
 
     def _stop_with_others(self) -> None:
         if self._stopping.is_set():
@@ -89,9 +133,15 @@ class Slots(ABC):
                     yield futures[future], future.result()
             except BaseException:
                 self._stopping.set()
-                self._interrupt()
+                for child in self._children:
+                    child.interrupt()
                 threads.shutdown(wait=False, cancel_futures=True)
                 raise
+
+    def close(self) -> None:
+        """Ends all processes that are left. On Ray, every run ends its own actors."""
+        for child in self._children:
+            child.close()
 
 
 @contextmanager
@@ -103,70 +153,14 @@ def open_slots(
     parallel: number of runs at a time; None: as many as there is room for, but at least one. Raises
     actors.MissingResources if there is no cluster.
     """
-    slots: Slots
     if inline:
         threads = max(scenario.resources.threads for scenario in scenarios)
-        slots = SlotsHere(min(parallel or max((os.cpu_count() or 1) // threads, 1), len(scenarios)))
+        size = min(parallel or max((os.cpu_count() or 1) // threads, 1), len(scenarios))
     else:
         connect(scenarios, address, parallel or 1)
-        slots = SlotsOnRay(min(parallel or len(scenarios), MOST_THREADS), parallel)
-    try:
+        size = min(parallel or len(scenarios), MOST_THREADS)
+    with closing(Slots(size, parallel, inline=inline)) as slots:
         yield slots
-    finally:
-        slots.close()
-
-
-class SlotsHere(Slots):
-    """Carries out each run in a process of this machine, without Ray. A process takes one run after another."""
-
-    def __init__(self, size: int) -> None:
-        super().__init__(size)
-        self._children = [Child(_run_here) for _ in range(size)]
-        self._pinned: dict[Child, str | None] = dict.fromkeys(self._children)
-        self._free: queue.SimpleQueue[Child] = queue.SimpleQueue()
-        for child in self._children:
-            self._free.put(child)
-
-    def _carry_out(self, scenario: Scenario, out: Path, observing: Observing, before: Path | None) -> Result:
-        def answer(news: Progress | NewRows) -> BaseException | None:
-            try:
-                observing.take(news)
-            except StopRun as stop:
-                return stop
-            except (KeyboardInterrupt, SystemExit):
-                self._stopping.set()
-                return KeyboardInterrupt()  # which ends the child process
-            return None
-
-        execution = replace(execution_of(scenario, out, before), tables=observing.tables, facts=observing.facts)
-        with observing.run(execution.folder):
-            self._run(execution, answer)
-        return Result(execution.folder)
-
-    def _run(self, execution: Execution, answer: Callable[[Progress | NewRows], BaseException | None]) -> None:
-        """Runs in a child process. answer: returns the exception that is to end the run, if any."""
-        scenario, child = execution.scenario, self._free.get()
-        try:
-            if self._pinned.get(child) != (pinned := scenario.resources.cpu_capability):
-                child.close()  # torch cannot change its instruction set once it is loaded
-                self._pinned[child] = pinned
-            child.call((execution, Origin.known_for(scenario)), answer)
-        except ChildDied as death:
-            if self._stopping.is_set():  # the process had just begun
-                execution.settle(Status.INTERRUPTED)
-                raise KeyboardInterrupt from None
-            execution.settle(Status.FAILED, str(death))
-            raise RunFailed(scenario.name, str(death), folder=execution.folder) from None
-        finally:
-            self._free.put(child)
-
-    def _interrupt(self) -> None:
-        for child in self._children:
-            child.interrupt()
-
-    def close(self) -> None:
-        for child in self._children:
-            child.close()
 
 
 def _run_here(order: tuple[Execution, Origin], tell: Callable[[Progress | NewRows], BaseException | None]) -> None:
@@ -181,26 +175,3 @@ def _run_here(order: tuple[Execution, Origin], tell: Callable[[Progress | NewRow
     pin(execution.scenario.resources.cpu_capability)
     with going_on(execution.folder if execution.goes_on else None, execution.scenario):
         carry_out(execution, WithoutRay(), take, origin)
-
-
-class SlotsOnRay(Slots):
-    """Carries out each run on the cluster, with the actors that its scenario asks for.
-
-    Runs that wait for room do not start once the others are interrupted; those that go on end at their next progress.
-    """
-
-    def __init__(self, size: int, parallel: int | None) -> None:
-        """parallel: number of runs at a time; None: as many as there is room for."""
-        from actors.session import Budget
-
-        super().__init__(size)
-        self._budget = Budget(parallel)
-
-    def _carry_out(self, scenario: Scenario, out: Path, observing: Observing, before: Path | None) -> Result:
-        def run() -> Result:
-            self._stop_with_others()
-            with going_on(before, scenario):
-                make = partial(execution_of, scenario, out, before)
-                return launch(scenario, make, RunPlace(), observing)
-
-        return self._budget.spend(demand_of(scenario), run)

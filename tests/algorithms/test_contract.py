@@ -1,55 +1,21 @@
 """Laws that every algorithm keeps. A new one joins by being registered."""
 
-import copy
 from collections import Counter
 from typing import Any
 
-import numpy as np
 import pytest
 from conftest import Simulate, digits, quadratic
-from server_runs import ON_RAY, with_own_models
 from witness import WitnessPool, execute
 
-from actors import InlinePool, Job, Request
-from actors.job import values_of
 from raysim import RunFailed, parse_scenario, run
-from raysim.laws.runs import PicklingPool
 from raysim.workers.requests import TrainRequest
 
-TOYS = ["toys:Counting", "toys:Median", "toys:Heads"]
 # What a bare vector will not do for, and what comes near in so few rounds, but not as near: `raysim test` tries that.
 OTHERS = ["local_only", "knn_per", "moon", "fedproto", "fed_ft", "hfcl", "feddf", "feddle", "center", "fedat"]
 OTHERS += ["flora", "flexlora"]
 
 
-class WatchingPool(PicklingPool):
-    """Compares what requests name with a copy made before, and pickles what jobs leave."""
-
-    def submit(self, group: str, request: Request[Any, Any], **options: Any) -> Job[Any, Any]:
-        contents = [value.content for value in values_of(request)]
-        given = [c if isinstance(c, dict) else {"": c} for c in contents if isinstance(c, dict | np.ndarray)]
-        before = copy.deepcopy(given)
-        job = super().submit(group, request, **options)
-        for old, new in zip(before, given, strict=True):
-            assert old.keys() == new.keys()
-            assert all(np.array_equal(old[key], new[key]) for key in old), f"{request.name} changed what it was given"
-        return job
-
-
 # `raysim test` holds all algorithms to the same bits again; these are one of each kind, with clients' own models.
-KINDS = [*ON_RAY, "ca2fl", "center", "fedadmm_insa", "fedeq", "knn_per", *TOYS]
-
-
-@pytest.mark.parametrize("algorithm", KINDS)
-def test_a_seed_decides_all_bits_and_workers_change_nothing_that_they_are_given(algorithm: str, tmp_path: Any) -> None:
-    """Clients' own models too, though all that is kept is pickled on the way; and another seed gives other bits."""
-    raw = with_own_models(algorithm, run__rounds=5, run__evaluate_every=5)
-    one = execute(raw, tmp_path / "one", InlinePool()).info["digest"]
-    assert one == execute(raw, tmp_path / "again", WatchingPool()).info["digest"]
-    other = execute({**raw, "seed": 1}, tmp_path / "other", InlinePool()).info["digest"]
-    assert one["model"] != other["model"] and one["tables"] != other["tables"]
-
-
 def trained(pool: WitnessPool) -> list[int]:
     """The clients of all trainings."""
     requests = [request for request, _ in pool.seen if isinstance(request, TrainRequest)]

@@ -227,16 +227,6 @@ def test_the_servers_sums_are_those_over_the_clients(tmp_path: Path, algorithm: 
         assert server["scale"] == pytest.approx(shares @ betas, rel=1e-5)
 
 
-@pytest.mark.parametrize(("algorithm", "up"), [("fedadmm", 12), ("fedadmm_in", 12), ("fedadmm_insa", 16)])
-def test_a_vector_travels_up_and_one_down(simulate: Simulate, algorithm: str, up: int) -> None:
-    """The adaptive one also sends its penalty. What the tables alone show is not sent."""
-    updates = simulate(admm([[1.0, 2.0, 3.0]] * 2, algorithm, 2, {"lr": 0.1})).pandas("updates")
-    assert set(updates.up_bytes) == {up}
-    assert set(updates.down_bytes) == {12}
-    assert updates.penalty.notna().all()
-    assert updates.residual.isna().all() == (algorithm == "fedadmm")
-
-
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 

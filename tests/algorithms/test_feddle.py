@@ -21,7 +21,6 @@ from raysim.terms import ServerStep
 SEARCH: Raw = {"server_optimizer": "sgd", "server_lr": 0.01, "server_epochs": 1, "server_batch_size": None}
 HEAD: Raw = {"head_lr": 0.01, "head_epochs": 1}
 STILL: Raw = {**SEARCH, "server_epochs": 0}
-BARE: Raw = {"normalize": False, "score": "age", "fallback": "none", "regularization": 0.0}
 PARAMETERS = 64 * 16 + 16 + 16 * 10 + 10  # of the model of `digits`
 
 
@@ -205,25 +204,6 @@ def minimise(start: Tensor, loss: Callable[[Tensor], Tensor], optimizer: str, lr
         loss(x).backward()
         taking.step()
     return x.detach()
-
-
-@pytest.mark.parametrize(("optimizer", "lr"), [("sgd", 0.5), ("adam", 0.05)])
-@pytest.mark.parametrize("shards", [1, 3])
-def test_without_its_parts_it_is_descent_on_the_coefficients(optimizer: str, lr: float, shards: int) -> None:
-    """Two searches, of two anchors and then of four."""
-    reference = Reference()
-    feddle = Feddle(**BARE, atlas=4, server_optimizer=optimizer, server_lr=lr, server_epochs=5, server_batch_size=None)
-    task = reference.task(1, shards=shards)
-    state = step(feddle, before(feddle, task), task, reference.deltas[:2], arriving(0, 1))
-    state = step(feddle, state, reference.task(2, shards=shards), reference.deltas[2:], arriving(2, 3))
-
-    w = reference.start
-    for anchors in (reference.deltas[:2], reference.deltas):
-        c = minimise(torch.zeros(len(anchors)), lambda c, w=w, a=anchors: reference.loss(w + c @ a), optimizer, lr, 5)
-        w = w + c @ anchors
-    assert column(state, "coefficient") == pytest.approx(c.tolist(), rel=1e-4)
-    torch.testing.assert_close(state["w"], w, rtol=0, atol=2e-6)
-    assert (c != 0).all()
 
 
 def test_out_of_domain_a_surrogate_head_is_fitted_and_then_searched_with() -> None:

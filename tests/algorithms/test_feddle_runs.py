@@ -21,30 +21,6 @@ def feddle(options: Raw | None = None, server_data: Any = SERVER, **more: Any) -
     return digits(algorithm={"name": "feddle", **(options or {})}, server_data=server_data, **more)
 
 
-@pytest.mark.parametrize("server_data", [SERVER, OTHER])
-def test_without_a_search_after_ten_updates_it_is_fedbuff_bit_for_bit(
-    simulate: Simulate, monkeypatch: pytest.MonkeyPatch, server_data: Raw
-) -> None:
-    """The control of all comparisons of the two: with batch normalisation, and clients that are twice in a buffer."""
-    monkeypatch.setattr(MLP, "build", normalised)
-    small: Raw = {"data__clients": 12, "local__steps": 1}
-    world: Raw = {"dispatch": {"per_round": 5}, "delay": {"name": "half_normal", "sigma": 1}}
-    options = {"search_after": 10, "atlas": 12, "server_epochs": 0}
-    searched, buffered = (
-        simulate(digits(algorithm=algorithm, server_data=server_data, world=world, **small, run__rounds=6))
-        for algorithm in ({"name": "feddle", **options}, {"name": "fedbuff", "buffer": 10})
-    )
-    used = buffered.pandas("updates").query("status == 'used'")
-    assert used.duplicated(["step", "client"]).any()
-    assert used.step.nunique() >= 2
-    assert searched.info["digest"]["model"] == buffered.info["digest"]["model"]
-    for metric in ("accuracy", "loss"):
-        values = [
-            run.pandas("evaluations").query(f"metric == '{metric}'").value.tolist() for run in (searched, buffered)
-        ]
-        assert values[0] == values[1]
-
-
 def test_statistics_may_move_by_the_servers_rate(simulate: Simulate, monkeypatch: pytest.MonkeyPatch) -> None:
     """Halfway from where they start, means of 0, variances of 1, to the mean of those that arrive."""
     monkeypatch.setattr(MLP, "build", normalised)
@@ -115,18 +91,6 @@ def test_what_the_server_computes_and_keeps(simulate: Simulate) -> None:
         numbers = 6 * (4 + 4 + 8 + 8)  # the places' scores, discounts, clients and steps
         expected.append((passes + summed + vectors, model * (1 + anchors) + numbers))
     assert costs(searched) == expected
-
-
-def test_updates_that_are_not_finite_end_no_run_that_is_to_go_on(simulate: Simulate) -> None:
-    """No more than FedBuff's."""
-    world: Raw = {"world": {"dispatch": {"per_round": 3}}}
-    diverging: Raw = {"local__lr": 1e20, "run__rounds": 4, "run__on_divergence": "go_on", **world}
-    searched = simulate(feddle(**diverging))
-    buffered = simulate(digits(algorithm={"name": "fedbuff", "buffer": 3}, **diverging))
-    assert not searched.pandas("coefficients").norm.map(np.isfinite).all()
-    for result in (searched, buffered):
-        assert (result.info["status"], result.info["totals"]["steps"]) == ("finished", 4)
-        assert not np.isfinite(result.vectors()["w"]).all()
 
 
 def test_out_of_domain_the_model_needs_a_body_to_steer(tmp_path: Any) -> None:

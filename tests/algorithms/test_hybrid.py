@@ -14,7 +14,6 @@ from raysim.local.server_task import ServerTask
 
 ONE_STEP: Raw = {"server_optimizer": "sgd", "server_lr": 0.5, "server_epochs": 1, "server_batch_size": None}
 SERVER: Raw = {"name": "in_domain", "samples": 100}
-NOBODY: Raw = {"dispatch": {"picks": [[]] * 3}}
 
 
 def parabola(optimum: float, start: float = 0.0, **local: Any) -> ServerTask:
@@ -115,31 +114,6 @@ def test_each_teacher_predicts_with_statistics_of_its_own() -> None:
 
 
 # --- identities -------------------------------------------------------------------------------------------------------
-
-
-def test_the_center_with_delays_that_follow_work(simulate: Simulate) -> None:
-    """Its clients have nothing to compute, and send nothing."""
-    speeds = {"flops_per_s": 1e9, "up_bytes_per_s": 1e6, "down_bytes_per_s": 1e6}
-    delay = {"name": "compute", **{key: {"name": "constant", "value": value} for key, value in speeds.items()}}
-    world = {"dispatch": {"per_round": 6}, "delay": delay}
-    assert simulate(hybrid("center", run__rounds=2, world=world)).info["totals"]["steps"] == 2
-
-
-def test_a_server_that_trains_for_rounds_starts_afresh_in_each(simulate: Simulate) -> None:
-    """With plain SGD on all samples, where nothing is fresh, two rounds are two epochs; with Adam they are not."""
-    models = {
-        (optimizer, rounds): simulate(
-            hybrid(
-                {"name": "center", **ONE_STEP, "server_optimizer": optimizer, "server_epochs": 2 // rounds},
-                run={"rounds": rounds},
-                world=NOBODY,
-            )
-        ).info["digest"]["model"]
-        for optimizer in ("sgd", "adam")
-        for rounds in (1, 2)
-    }
-    assert models["sgd", 1] == models["sgd", 2]
-    assert models["adam", 1] != models["adam", 2]
 
 
 # --- in a run ---------------------------------------------------------------------------------------------------------

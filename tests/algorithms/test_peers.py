@@ -2,18 +2,9 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
-import torch
 from conftest import Raw, Simulate, digits
-from witness import worker_of
 
-from raysim import parse_scenario
-from raysim.algorithms import ALGORITHMS, Inbox, Peer, Record
-from raysim.workers.peers import PeersWorker
-from raysim.workers.workbench import EVALUATING
-
-NAMES = [part.model_fields["name"].default for part in ALGORITHMS if issubclass(part, Peer)]
 HALF = {"name": "neighbours", "beta": 0.5}
 APART = {"name": "neighbours", "beta": 0.0}  # messages come, and weigh nothing
 
@@ -125,29 +116,6 @@ def scenario_of(name: str, **more: Any) -> Raw:
     if name in ("d_psgd", "dsgt"):
         raw["local"]["steps"] = 1
     return raw
-
-
-def one_by_one(raw: Raw) -> list[Record]:
-    """The peers' states after the last round, made as plainly as can be: everybody trains, then everybody mixes."""
-    scenario = parse_scenario(raw)
-    bench, algorithm = worker_of(raw, PeersWorker), scenario.algorithm
-    peers = range(scenario.data.clients)
-    states = [algorithm.init(bench.task(peer, EVALUATING, bench.start)) for peer in peers]
-    for round in range(scenario.run.rounds):
-        tasks = [bench.task(peer, round, bench.start) for peer in peers]
-        pairs = [algorithm.local(task, state) for task, state in zip(tasks, states, strict=True)]
-        drafts, messages = zip(*pairs, strict=True)
-        near = scenario.topology.neighbours(len(peers), scenario.seed, scenario.topology.epoch(round))
-        inboxes = [Inbox(messages[i], [messages[j] for j in n.peers], list(n.weights)) for i, n in enumerate(near)]
-        states = [algorithm.mix(*of_one) for of_one in zip(tasks, drafts, inboxes, strict=True)]
-    return states
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_engine_does_what_a_plain_loop_does(simulate: Simulate, name: str) -> None:
-    raw = scenario_of(name, topology={"name": "regular", "degree": 3, "redraw_every": 2})
-    wanted = torch.stack([state["w"] for state in one_by_one(raw)])
-    assert np.array_equal(simulate(raw).vectors()["w"], wanted.numpy())
 
 
 @pytest.mark.parametrize("name", ["cmfd", "fedf_admm"])

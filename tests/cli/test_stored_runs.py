@@ -13,7 +13,6 @@ import raysim
 from raysim import CannotGoOn
 from raysim.runs.lock import HELD, locked
 from results import CannotWrite, UnknownLocation
-from results.location import location
 from results.store import time_of
 from results.writing_process import this_process
 
@@ -53,16 +52,6 @@ def test_a_run_on_an_object_store_is_the_run_on_a_disk(
     again = command("run", file, "--inline", "--out", out, "--resume")
     assert str(far.folder) in again.stdout
     assert len(raysim.load(out)) == 1
-
-
-@pytest.mark.slow
-def test_a_report_and_its_figures_are_written_to_an_object_store(bucket: str, tmp_path: Path) -> None:
-    out = f"{bucket}/reported"
-    raysim.run(raysim.parse_scenario(digits()), out=out, inline=True)
-    answer = command("report", out, "-o", f"{out}/page.html", "--svg", f"{out}/svg")
-    assert f"figures in {out}/page.html" in answer.stdout
-    assert (location(out) / "page.html").read_text().startswith("<!DOCTYPE html>")
-    assert any((location(out) / "svg").iterdir())
 
 
 @pytest.mark.chaos
@@ -105,16 +94,6 @@ def test_a_sweep_finds_what_it_has_done_before(bucket: str, tmp_path: Path) -> N
     assert "2 finished" in command(*words).stdout
     assert "2 done before" in command(*words).stdout
     assert sorted(run.info["seed"] for run in raysim.load(f"{bucket}/swept").runs) == [0, 1]
-
-
-@pytest.mark.ray
-@pytest.mark.long
-def test_a_run_on_ray_writes_there_too(bucket: str, tmp_path: Path) -> None:
-    file = write(tmp_path, digits())
-    answer = process("run", file, "--out", f"{bucket}/ray")
-    assert answer.returncode == 0, answer.stderr
-    command("run", file, "--inline", "--out", tmp_path / "here")
-    assert only_run(f"{bucket}/ray").digest == only_run(str(tmp_path / "here")).digest
 
 
 @pytest.mark.parametrize(

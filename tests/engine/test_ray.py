@@ -96,7 +96,7 @@ def test_an_address_of_another_cluster_than_that_of_this_process_is_refused(tmp_
 def test_an_address_of_the_cluster_of_this_process_is_taken(address: str) -> None:
     import ray
 
-    from raysim.runs.on_ray import connect
+    from raysim.runs.place import connect
 
     host, _, port = ray.get_runtime_context().gcs_address.rpartition(":")
     connect([raysim.parse_scenario(digits())], address.format(host=host, port=port))

@@ -39,34 +39,16 @@ FOLLOWED = {"name": "fedadmm_in", "convexity": 5.0}
 
 RUNS: dict[str, Raw] = {
     "rounds": digits(),
-    "sync, late ones discarded": digits(
-        algorithm="fedavg",
-        world={"dispatch": {"per_round": 6, "round_s": 4.0}, "delay": SECONDS},
-    ),
     "asynchronous": digits(world=CONCURRENT, run__rounds=12),
     "stateful clients": digits(algorithm="scaffold"),
     "a state that messages carry in part": digits(algorithm="toys:Sending"),
-    "cached clients": digits(algorithm="ca2fl", world=CONCURRENT),
     "search": digits(algorithm={"name": "feddle", "search_after": 2}, **SEARCHED),
     "own models": digits(algorithm="ditto", **OWN),
-    "own models after averaging": digits(algorithm={"name": "fedavg_ft", "finetune_after": 3}, **OWN),
-    "pauses": digits(
-        algorithm={"name": "fedeq", "reset_local_theta": "after_pause"},
-        model={"name": "mlp", "hidden": [16], "personal": ["head"]},
-        world={"dispatch": {"per_round": 15}},
-    ),
     "merged adapters": digits(
         algorithm="flora", model={"name": "mlp", "hidden": [16], "lora": {"rank": 2, "merge": True}}
     ),
-    "current penalties": digits(algorithm={"name": "fedadmm_insa", "penalties": "current"}),
     "delays that follow the work": computed(FOLLOWED, {"per_round": 5}, UNEVEN),
-    "delays that follow the work, late ones discarded": computed(
-        FOLLOWED, {"per_round": 5, "round_s": 1.0}, UNEVEN, run__rounds=9
-    ),
     "picks by losses": digits(algorithm="fedavg", world=BY_LOSSES, run__rounds=9),
-    "picks by losses, asynchronous": digits(
-        world={"dispatch": {"concurrency": 12, "policy": "pisces"}, "delay": SECONDS}, run__rounds=12
-    ),
     "peers": peers(algorithm="fedf_admm", public={"samples": 20}),
     "peers without waiting": peers(algorithm="dfedadmm", world=GOSSIP),
 }
@@ -410,13 +392,6 @@ def test_keys_that_would_change_the_past_are_refused(key: str, value: object, tm
     assert f"got {value!r}" in str(refused.value)
     why = "its folder is named after it" if key == "name" else "the past depends on it"
     assert key == "run.rounds" or f"because {why}, " in str(refused.value)
-
-
-def test_a_key_of_a_block_that_was_not_there_can_be_set(tmp_path: Path) -> None:
-    """In run.json, such a block is null."""
-    whole = undisturbed(digits(), tmp_path)
-    fork = raysim.fork(whole.folder, 2, ["run.loss.name=focal"], out=tmp_path / "forks", inline=True)
-    assert fork.info["scenario"]["run"]["loss"]["name"] == "focal"
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def test_a_run_after_one_that_failed_has_new_actors(tmp_path: Path) -> None:
 
 def test_other_terms_are_other_resources_threads_and_instruction_sets() -> None:
     """Not what each run gives its actors anyway, such as code of users' own."""
-    from raysim.runs.on_ray import terms_of
+    from raysim.runs.place import terms_of
 
     def terms(**more: Any) -> Any:
         return terms_of(raysim.parse_scenario(digits(**more)))

@@ -15,7 +15,7 @@ from waiting import PATIENT_S
 import raysim
 from raysim.sweep import load_sweep, run_all
 from raysim.sweep.batch import labels
-from raysim.sweep.slots import SlotsHere
+from raysim.sweep.slots import Slots
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -272,20 +272,17 @@ def test_runs_side_by_side_on_ray_have_the_same_bits_and_one_may_fail(
     assert on_ray == finished_beside_a_failure(write, tmp_path / "inline", "--inline")
 
 
-def test_the_first_exception_ends_all_runs_whichever_run_it_is_of() -> None:
+def test_the_first_exception_ends_all_runs_whichever_run_it_is_of(monkeypatch: pytest.MonkeyPatch) -> None:
     interrupted = threading.Event()
-
-    class Interrupted(SlotsHere):
-        def _interrupt(self) -> None:
-            interrupted.set()
 
     def carry_out(place: int) -> None:
         if place == 1:
             raise KeyboardInterrupt
         assert interrupted.wait(PATIENT_S)
 
+    monkeypatch.setattr("raysim.sweep.slots.Child.interrupt", lambda child: interrupted.set())
     with pytest.raises(KeyboardInterrupt):
-        list(Interrupted(2).each(carry_out, [0, 1]))
+        list(Slots(2, None, inline=True).each(carry_out, [0, 1]))
 
 
 def test_an_interrupted_sweep_tells_how_it_goes_on(write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
