@@ -225,6 +225,10 @@ def test_a_label_of_numbers_and_texts_must_be_said(tmp_path: Path) -> None:
     assert load(**block, decimal=",", task="regression", test_share=0.1).train.y.max() > 30
     with pytest.raises(ValueError, match="floats of 40 values"):
         load(**block, decimal=",")
+    frame(60).assign(site=np.arange(60) % 3 - 1).to_csv(path, index=False)
+    with pytest.raises(ValueError, match="whole numbers of 3 values, -1, 0, 1") as error:
+        load(name="table", path=str(path), label="site", exclude=["kind"])
+    assert lines(error) == ["task: regression", "task: classes"]
 
 
 def test_all_that_must_be_said_of_a_table_is_told_at_once(tmp_path: Path) -> None:

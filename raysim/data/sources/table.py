@@ -115,7 +115,10 @@ class Table(Source):
         for some in rows:
             require(some, (*features, self.label, *self._sides))
         ys, said = [plain(some.table, self.label) for some in rows], Said(self.task)
-        require_answered([*self._asked(rows, features), *self._asked_of_label(rows), *questions(ys, said)])
+        asked = [*self._asked(rows, features), *self._asked_of_label(rows)]
+        for one in questions(ys, said):
+            asked.append(one._replace(answers={line: says for line, says in one.answers.items() if "task" in line}))
+        require_answered(asked)
         names, inputs = self._inputs(rows, features)
         y, labels = labels_of(ys, said)
         splits = splits_of(inputs, y, [self._columns(some) for some in rows], self.test_share)
