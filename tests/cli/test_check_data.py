@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from command_line import QUICKSTART, command, process, write
+from command_line import QUICKSTART, command, write
 from conftest import Raw, digits, quadratic
 
 import raysim
@@ -238,7 +238,6 @@ def leaf(root: Path) -> Raw:
 @pytest.mark.parametrize("make", [idx, parquet, csv, npz, folders, leaf])
 @pytest.mark.parametrize("how", ["cut", "flipped"])
 def test_a_damaged_file_is_named_in_one_line(tmp_path: Path, make: Any, how: str) -> None:
-    """By `check --data` and by `run`, which has no traceback to show either."""
     data = make(tmp_path)
     raw = with_data(data, model="linear", world__dispatch={"per_round": 2}, run__rounds=1)
     assert told(tmp_path, raw) == []
@@ -251,19 +250,6 @@ def test_a_damaged_file_is_named_in_one_line(tmp_path: Path, make: Any, how: str
     assert line.startswith("data: ")
     assert str(file) in line or file.name.removesuffix(".gz") in line
     assert "again" in line
-
-
-@pytest.mark.slow
-def test_run_shows_no_traceback_of_a_damaged_file(tmp_path: Path) -> None:
-    data = parquet(tmp_path)
-    (tmp_path / "a.parquet").write_bytes(b"PAR1 and no more")
-    raw = with_data(data, model="linear", world__dispatch={"per_round": 2})
-    answer = process("run", write(tmp_path, raw), "--inline", "--out", tmp_path / "runs")
-    assert answer.returncode == 1
-    assert "Traceback" not in answer.stderr
-    (line,) = answer.stderr.strip().splitlines()
-    assert line.startswith("The run failed in load data: data: ")
-    assert "a.parquet' must be a whole Parquet file, got 16 bytes, of which ArrowInvalid says: " in line
 
 
 def test_weights_that_are_damaged_are_named(tmp_path: Path) -> None:
