@@ -64,6 +64,12 @@ def dots(axes: Axes, groups: Groups, table: pd.DataFrame, x: str, y: str) -> Non
         axes.plot(some[x], some[y], label=groups.label(place), **shape)
 
 
+def label_above(axes: Axes, row: int, text: str) -> None:
+    """Writes what a horizontal bar stands for above it, in place of a label beside the axis."""
+    axes.text(0, row - 0.28, text, va="bottom", fontsize=8.5, in_layout=False)
+    axes.spines["left"].set_visible(False)
+
+
 def wide_scale(axes: Axes, values: ArrayLike) -> None:
     """Makes the vertical axis logarithmic if all values are positive and span three decades or more."""
     numbers = np.asarray(values, float)

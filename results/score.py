@@ -50,13 +50,18 @@ def score(runs: RunSet, measure: Measure) -> Numbers:
             numbers[metric] = {str(run): measure.reduced(metric, found.tolist()) for run, found in of_runs}
     for metric, target in measure.targets:
         of_metric, larger = frame[frame["metric"] == metric], measure.larger_is_better(metric)
-        reached = of_metric[of_metric["value"] >= target if larger else of_metric["value"] <= target]
         for cost in measure.costs:
-            ends = {run: Censored(spent) for run, spent in _by_run(last(of_metric, "run"), cost).items()}
-            spent = ends | _by_run(reached.drop_duplicates("run"), cost)
-            name = f"{cost}_to_{metric}_{target:g}"
-            numbers[name] = {run: number for run, number in spent.items() if not math.isnan(number)}
+            numbers[f"{cost}_to_{metric}_{target:g}"] = spent_until(of_metric, cost, target, larger)
     return numbers
+
+
+def spent_until(frame: pd.DataFrame, cost: str, target: float, larger: bool | None) -> dict[str, float]:
+    """Returns what each run had spent when a reading was first as good as a target; `Censored`, where none was."""
+    reached = frame[frame["value"] >= target if larger else frame["value"] <= target].drop_duplicates("run")
+    ends = last(frame, "run")
+    spent: dict[str, float] = {run: Censored(end) for run, end in zip(ends["run"], ends[cost], strict=True)}
+    spent |= dict(zip(reached["run"], reached[cost], strict=True))
+    return {run: number for run, number in spent.items() if not math.isnan(number)}
 
 
 def measured(runs: RunSet, measure: Measure) -> pd.DataFrame:
@@ -124,7 +129,3 @@ def _total(runs: RunSet, name: str, measure: Measure) -> dict[str, float]:
     found = rows.groupby("run")[column].agg(aggregate)
     known = rows.groupby("run")[column].count() > 0
     return {str(run): float(total) for run, total in found[known].items()}
-
-
-def _by_run(frame: pd.DataFrame, column: str) -> dict[str, float]:
-    return dict(zip(frame["run"], frame[column], strict=True))

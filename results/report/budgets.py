@@ -9,12 +9,13 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from results import style
-from results.drawing import band
+from results.drawing import band, label_above
 from results.groups import Groups
 from results.picture import Picture, picture
 from results.readings import last
 from results.report.section import Panel, Section
 from results.report.standings import COSTS, Standings, by_unit, mean, standings
+from results.score import Censored, spent_until
 from results.texts import cut, in_full
 
 _STEPS = 25  # budgets in a figure
@@ -83,22 +84,22 @@ def _targets(found: Standings) -> Iterator[Picture]:
     targets = [first + level * (best - first) for level in levels]
     for cost in found.costs:
         rows = [(target, group) for target in targets for group in found.counting]
-        until = {target: _until(found, cost, target) for target in targets}
+        until = {target: spent_until(found.readings, cost, target, found.larger) for target in targets}
         spent = [[until[target][run.id] for run in found.counted[group.place]] for target, group in rows]
 
         def draw(axes: Axes, cost: str = cost, rows: Any = rows, spent: Any = spent) -> None:
             for row, ((target, group), of_runs) in enumerate(zip(rows, spent, strict=True)):
-                middle, reached = mean(number for number, _ in of_runs), sum(hit for _, hit in of_runs)
-                censored = reached < len(of_runs)
+                middle, censored = mean(of_runs), sum(isinstance(number, Censored) for number in of_runs)
                 look: Any = {"hatch": "///", "alpha": 0.6} if censored else {}
                 colours: Any = {"color": style.colour(group.look.hue), "edgecolor": style.INK[0], "linewidth": 0}
                 axes.barh(row, middle, 0.42, **colours, **look)
-                above, reach = ("> ", f" ({reached} of {len(of_runs)} reached)") if censored else ("", "")
+                above, reach = (
+                    ("> ", f" ({len(of_runs) - censored} of {len(of_runs)} reached)") if censored else ("", "")
+                )
                 label = f"{cut(group.label, _LETTERS)}: {above}{found.amount(cost, middle)}{reach}"
                 label = label if len(targets) == 1 else f"{found.metric} {target:.3g}, {label}"
-                axes.text(0, row - 0.28, label, va="bottom", fontsize=8.5)
+                label_above(axes, row, label)
             axes.set(xlabel=found.axis(cost), yticks=[], ylim=(len(rows) - 0.6, -0.85))
-            axes.spines["left"].set_visible(False)
             by_unit(axes, cost)
 
         caption = "Mean until an evaluation is first as good. Hatched: some runs never are, so it is a lower bound."
@@ -106,11 +107,3 @@ def _targets(found: Standings) -> Iterator[Picture]:
         title = f"What {which} costs, as {COSTS[cost]}"
         height = 0.9 + _ROW * len(rows)
         yield picture(f"{found.metric}-target-by-{cost.replace('_', '-')}", title, caption, draw, height)
-
-
-def _until(found: Standings, cost: str, target: float) -> dict[str, tuple[float, bool]]:
-    """Returns what each run spent until it reached the target, or by its end, and whether it has."""
-    ends, good = last(found.readings, "run"), found.readings[found.sign * (found.readings["value"] - target) >= 0]
-    spent = {run: (end, False) for run, end in zip(ends["run"], ends[cost], strict=True)}
-    hits = good.drop_duplicates("run")
-    return spent | {run: (hit, True) for run, hit in zip(hits["run"], hits[cost], strict=True)}

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.transforms import ScaledTranslation
 
 from results import style
-from results.drawing import band, by_group, whole_numbers
+from results.drawing import band, by_group, label_above, whole_numbers
 from results.groups import Groups, RunGroup
 from results.picture import Picture, picture
 from results.report.section import Section, of_each_group
@@ -93,9 +93,8 @@ def _counts(groups: Groups, updates: pd.DataFrame) -> Picture:
         for row, (place, of_group) in enumerate(counts.iterrows()):
             what = ", ".join(f"{number:,} {status}" for status, number in of_group.items() if number)
             group = cut(groups.label(int(str(place))) or "", _LETTERS - len(what))
-            axes.text(0, row - 0.28, f"{group}: {what}" if group else what, va="bottom", fontsize=8.5, in_layout=False)
+            label_above(axes, row, f"{group}: {what}" if group else what)
         axes.set(xlabel="% of dispatches", xlim=(0, 100), yticks=[], ylim=(len(shares) - 0.6, -0.85))
-        axes.spines["left"].set_visible(False)
 
     caption = "Used by a step; discarded for being late; dropped, never reported; unfinished when the run ended."
     return picture("updates-by-status", "What became of dispatches", caption, draw, 0.9 + _ROW * len(shares))
