@@ -153,8 +153,7 @@ def test_packages_that_are_installed_elsewhere_are_no_code_of_the_user_s(
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(KeyError) as caught:
         import_module("elsewhere").fail()
-    (frame,) = frames_of(caught.value)
-    assert "elsewhere" not in frame.function
+    assert len(frames_of(caught.value)) == 1  # this test
 
 
 class HasNoText(Exception):
