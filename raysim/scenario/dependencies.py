@@ -147,7 +147,7 @@ class CodeChanges(NamedTuple):
     of_bits: list[str]  # what bits may depend on: modules, data, versions, devices
     further: list[str]  # Ray's version and the state of git; what that means for own modules is among the others
 
-    def told(self, what: str) -> list[str]:
+    def notes(self, what: str) -> list[str]:
         """Returns a sentence with all changes; none if there are none. what: was done after them."""
         found = [*self.of_bits, *self.further]
         return [f"{what} after a change: {', '.join(found)}"] if found else []

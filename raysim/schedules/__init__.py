@@ -1,8 +1,7 @@
 """Schedules: numbers that change as a run goes on. A part that derives from `Schedulable` takes one for each of its
 numbers."""
 
-from raysim.schedules.curves import SCHEDULES
 from raysim.schedules.schedulable import Schedulable
-from raysim.schedules.schedule import Schedule
+from raysim.schedules.schedule import SCHEDULES, Schedule
 
 __all__ = ["SCHEDULES", "Schedulable", "Schedule"]

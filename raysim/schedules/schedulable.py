@@ -9,8 +9,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from raysim.parts.own import registered
 from raysim.parts.part import OWN, OneOf, Part, names_of
-from raysim.schedules.curves import SCHEDULES
-from raysim.schedules.schedule import Schedule
+from raysim.schedules.schedule import SCHEDULES, Schedule
 from raysim.terms import Moment
 
 SCHEDULE = "schedule"  # the title of what stands for a schedule in the JSON Schema
