@@ -2,11 +2,9 @@
 into `TRACKERS` if it sends runs to a service."""
 
 from raysim.observers.live import Lines
-from raysim.observers.mlflow import MLflow
 from raysim.observers.observer import Observer, RunBegin, RunEnd
-from raysim.observers.tensorboard import TensorBoard
+from raysim.observers.services import MLflow, TensorBoard, Trackio, Wandb
 from raysim.observers.tracker import Tracker
-from raysim.observers.wandb import Trackio, Wandb
 
 OBSERVERS: tuple[type[Observer], ...] = (Lines,)
 TRACKERS: tuple[type[Tracker], ...] = (TensorBoard, Wandb, MLflow, Trackio)
