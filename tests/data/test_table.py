@@ -210,6 +210,10 @@ def test_commas_in_numbers_are_no_decimal_points_unless_it_is_said(
     with pytest.raises(ValueError, match=r"got '.*' in column 'price', row \d of '.*t.csv'; correct the cell") as error:
         load(**block)
     assert lines(error) == says
+    pd.DataFrame({"price": cells, "y": np.arange(30) % 2}).to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(ValueError, match="in column 'price'") as error:
+        load(name="table", path=str(tmp_path / "t.parquet"), label="y")
+    assert lines(error) == says[:2]
     if cells[0] == "5,123":
         assert set(load(**block, decimal=",").train.x[:, 0].tolist()) == {np.float32(5.123)}
 

@@ -186,17 +186,20 @@ class Table(Source):
             if self.task == "classes" or (found := first_text(column, self.decimal)) is None:
                 continue
             row, cell = found
-            of_csv = self.path is not None and {".csv", ".tsv"} & {*Path(some.files[0][0]).suffixes}
-            texts = column.to_pylist() if of_csv else []
+            texts = column.to_pylist() if self._of_csv else []
             if self.task == "regression" or any(is_number(text) or is_number(text, ",") for text in texts):
                 text = f"labels must be numbers or texts, got {cell!r} in {some.place(row)}, which is no number"
                 answers = {"task: classes": "each text is a class", **self._commas(cell)}
                 yield Open("task", f"{text}, and others are", answers, "correct the cell, or ")
                 return
 
+    @property
+    def _of_csv(self) -> bool:
+        return self.path is not None and bool({".csv", ".tsv"} & {*Path(self.path.lower()).suffixes})
+
     def _commas(self, cell: str) -> dict[str, str]:
         """Returns the line that reads the commas of a cell as decimal points, if they may be."""
-        if self.path is None or self.decimal == "," or not is_number(cell, ","):
+        if not self._of_csv or self.decimal == "," or not is_number(cell, ","):
             return {}
         number = float(cell.replace(",", "."))
         return {'decimal: ","': f"{cell} is {number:g}; for thousands, write the file without commas"}
