@@ -14,7 +14,7 @@ from raysim.data.sources.columns import is_numeric, plain
 from raysim.data.sources.inputs import kind_of
 from raysim.data.sources.labels import MOST, Said, one_axis, questions
 from raysim.data.sources.pixels import SUFFIXES as PICTURES
-from raysim.data.sources.reading import files_below, load_npz, reading
+from raysim.data.sources.reading import files_below, load_npz, matching, reading
 from raysim.data.sources.rows import Cells, Rows, is_number, read_files
 from raysim.data.sources.sets import SOURCES
 from raysim.data.sources.table import NAMELESS
@@ -27,7 +27,12 @@ if TYPE_CHECKING:
 _LABELS = r"label|labels|target|y|class|kind|outcome|response"
 _OWNERS = r"(client|user|writer|owner|speaker|author|subject|patient|participant|person|device|site|hospital)(_?id)?"
 _TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
-_TEXTS = (".jsonl", ".json", ".txt", ".md")
+_SUFFIXES = {
+    "image_folder": PICTURES,
+    "client_files": (".npz",),
+    "table": _TABLES,
+    "text": (".jsonl", ".json", ".txt", ".md"),
+}
 _KINDS = 50  # values of a text column that are kinds
 
 
@@ -63,48 +68,29 @@ def _loaded(keys: dict[str, Any]) -> list[str]:
 
 
 def _guesses(path: Path) -> Iterator[Guess]:
-    name = path.name.lower()
-    if path.is_dir():
-        yield from _folder(path)
-    elif name.endswith(_TABLES):
-        yield from _table(path)
-    elif name.endswith(".npz"):
-        yield from _arrays(path)
-    elif name.endswith(_TEXTS):
-        yield from (
-            Guess("name", "text"),
-            Guess("path", str(path)),
-            *_among("iid", "nothing says whose texts they are"),
-        )
-    else:
-        raise BadValue(f"must be a table, an .npz file, texts, or a folder, got {str(path)!r}; save it as one of these")
-
-
-def _folder(path: Path) -> Iterator[Guess]:
-    files = files_below(path)
-    counts = {
-        "image_folder": sum(file.name.lower().endswith(PICTURES) for file in files),
-        "client_files": sum(file.name.lower().endswith(".npz") for file in files),
-        "table": sum(file.name.lower().endswith(_TABLES) for file in files),
-        "text": sum(file.name.lower().endswith(_TEXTS) for file in files),
-    }
-    name = max(counts, key=lambda name: counts[name])
+    files = files_below(path) if path.is_dir() else [path]
+    found = {name: [file for file in files if file.name.lower().endswith(of)] for name, of in _SUFFIXES.items()}
+    name = max(found, key=lambda name: len(found[name]))
     if (path / "dataset_info.json").is_file() or (path / "dataset_dict.json").is_file():
-        name, counts["huggingface"] = "huggingface", len(files)
-    if not counts[name]:
-        raise BadValue(f"must hold pictures, .npz files, tables or texts, got none in {str(path)!r}; name another")
-    why = f"{counts[name]} of {len(files)} files are of that kind"
+        name, found["huggingface"] = "huggingface", files
+    if not found[name]:
+        raise BadValue(
+            f"must be or hold pictures, .npz files, tables or texts, got none in {str(path)!r}; name another"
+        )
     if name == "table":
-        suffix = next(file.suffix for file in files if file.name.lower().endswith(_TABLES))
-        yield from _table(path / f"**/*{suffix}")
-        return
-    yield from (Guess("name", name, why), Guess("path", str(path)))
-    if name == "image_folder":
-        yield Guess("size", 32, "pixels; pictures of other sizes are resized")
-    if name == "client_files":
-        yield from (Guess("clients", counts[name], "a file for each"), Guess("partition", "natural"))
+        yield from _table(path / f"**/*{found[name][0].suffix}" if path.is_dir() else path)
+    elif name == "client_files" and not path.is_dir():
+        yield from _arrays(path)
     else:
-        yield from _among("iid", "nothing says whose samples they are")
+        yield Guess("name", name, f"{len(found[name])} of {len(files)} files are of that kind")
+        yield Guess("path", str(path))
+        if name == "image_folder":
+            yield Guess("size", 32, "pixels; pictures of other sizes are resized")
+        if name == "client_files":
+            clients = len({file.stem for file in found[name]})
+            yield from _among("natural", "a file for each client", clients)
+        else:
+            yield from _among("iid", "nothing says whose samples they are")
 
 
 def _among(partition: str, why: str, clients: int = 10) -> tuple[Guess, Guess]:
@@ -132,7 +118,7 @@ def _table(path: Path) -> Iterator[Guess]:
 
 
 def _cells(path: Path) -> Cells:
-    file = next(iter(sorted(path.parent.glob(path.name))), path)
+    file = (matching(str(path)) or [str(path)])[0]
     with reading(file, "a CSV file"):
         import pyarrow as pa
 

@@ -79,5 +79,15 @@ def test_a_folder_is_what_most_of_its_files_are(tmp_path: Path) -> None:
     keys, text = proposed(tmp_path / "pictures", "new", "data")
     assert (keys["name"], keys["size"]) == ("image_folder", 32)
     assert "# x: images (3, 32, 32) of uint8" in text
+    for name in ("train/0", "train/1", "test/0", "test/1"):
+        (tmp_path / "clients" / name).parent.mkdir(exist_ok=True, parents=True)
+        np.savez(tmp_path / "clients" / f"{name}.npz", x=DRAW.standard_normal((6, 2)), y=Y[:6])
+    keys, text = proposed(tmp_path / "clients", "new", "data")
+    assert (keys["name"], keys["clients"]) == ("client_files", 2) and "# x: features (2,)" in text
+    (tmp_path / "tables").mkdir()
+    for place in range(2):
+        pd.DataFrame({"a": Y / 2, "b": Y}).to_csv(tmp_path / "tables" / f"{place}.csv", sep=";", index=False)
+    keys, text = proposed(tmp_path / "tables", "new", "data")
+    assert (keys["name"], keys["delimiter"], keys["label"]) == ("table", ";", "b") and "# x: features (1,)" in text
     (tmp_path / "empty").mkdir()
-    assert "must hold pictures" in command("check", "--data", "--propose", tmp_path / "empty").stderr
+    assert "must be or hold pictures" in command("check", "--data", "--propose", tmp_path / "empty").stderr
