@@ -163,7 +163,7 @@ class Task:
                 relative=relative,
                 loss=of_batch,
                 draws=cache(lambda purpose: self.generator(f"{purpose} {stream}")),
-                kept=self.optimizer if stream == 0 and self._goes_on(local) else None,
+                kept=self.optimizer if stream == 0 and self.optimizer and self._goes_on(local) else None,
             )
         return trained._replace(logged=self.logged.columns)
 

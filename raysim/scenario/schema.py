@@ -89,6 +89,8 @@ class Scenario(Part):
         """A hash of everything that the run's results depend on, and so not of its name or of its number of workers."""
         resolved = self.resolved()
         resolved.pop("name")
+        if not self.uplink:  # so that the hashes of scenarios without it stay
+            resolved.pop("uplink")
         for key in ("checkpoint", "generate", "log", "observers"):
             resolved["run"].pop(key)
         asked = resolved.pop("resources")

@@ -11,10 +11,11 @@ from pytest import approx
 
 import raysim
 from raysim import ScenarioError, parse_scenario, run
+from raysim.algorithms import Inbox
 from raysim.clients.transforms import Half, NormBound, Quantise, RandomNumbers, TopNumbers
 from raysim.clients.uplink import Size, Uplink, UplinkPoint
 from raysim.laws.runs import PicklingPool, carried_out
-from raysim.terms import Record
+from raysim.terms import ClientState, Record
 from raysim.workers.sending import passed
 
 U = [3.0, -1.0, 0.5, -4.0]
@@ -123,6 +124,20 @@ def test_a_memory_covers_codecs_and_no_bound() -> None:
     halves = [TopNumbers(k=1, memory="ef14"), Half()]
     _, kept = passed(halves, torch.tensor([1.00390625, 0.5]), (2,), {}, draw)
     assert kept[0]["memory"].tolist() == [0.00390625, 0.5]
+
+
+def test_peers_mix_what_is_decoded_and_keep_their_mean() -> None:
+    """Two peers, x = (1, 3) and (5, -1), send their largest entry; each moves by half of the difference of those."""
+    exact, decoded = torch.tensor([[1.0, 3.0], [5.0, -1.0]]), torch.tensor([[0.0, 3.0], [5.0, 0.0]])
+    mixed = [
+        Inbox({"w": exact[i]}, [{"w": decoded[1 - i]}], [0.5], {"w": decoded[i]}).mixed("w").tolist() for i in (0, 1)
+    ]
+    assert mixed == [[3.5, 1.5], [2.5, 0.5]]
+
+
+def test_a_state_is_the_same_after_a_file_held_it() -> None:
+    state = ClientState({"a/b": 1}, {"momentum": 2}, {0: {"memory": 3}, 2: {"memory": 4}}, {"w": 5})
+    assert ClientState.of_flat(state.flat()) == state
 
 
 # --- runs -------------------------------------------------------------------------------------------------------------

@@ -172,7 +172,7 @@ def test_a_dead_scheduler_fails_the_run(tmp_path: Path) -> None:
 
 def test_only_a_run_that_says_running_is_settled(tmp_path: Path) -> None:
     execution = Execution(raysim.parse_scenario(digits()), tmp_path)
-    for status, expected in (("interrupted", "interrupted"), ("failed", "interrupted")):
+    for status, expected in ((Status.INTERRUPTED, "interrupted"), (Status.FAILED, "interrupted")):
         execution.settle(status)
         info = raysim.Result(tmp_path).info
         assert (info["status"], info["name"]) == (expected, "digits")
