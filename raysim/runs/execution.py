@@ -1,7 +1,6 @@
 """Carries out one run in its folder: in the scheduler actor, or in this process if the run is not on Ray."""
 
 import time
-import traceback
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -18,7 +17,6 @@ from raysim.engine.simulation import Final, Simulation
 from raysim.observers.gauges import readings
 from raysim.parts.errors import DamagedCheckpoint
 from raysim.parts.part import as_lists
-from raysim.runs.explained import explained
 from raysim.runs.machines import kinds_of, require_capability, what_differs, workers_of
 from raysim.runs.models import digest, digests, save
 from raysim.runs.observing import NewRows
@@ -77,7 +75,7 @@ class _Attempt:
             for progress in self._loop():
                 self._check_workers()
                 self.pool.show(readings(progress))
-                for table, rows in self.writer.new_rows().items():  # no `yield from`: see `_asks_to_end`
+                for table, rows in self.writer.new_rows().items():  # no `yield from`: see `asks_to_end`
                     yield NewRows(table, rows)
                 yield progress
             self._finish()
@@ -90,7 +88,10 @@ class _Attempt:
                 digest=digest({}, self.writer.digest()),
             )
         except BaseException as error:
-            if failure := self._failed(error):
+            self.taken_over = isinstance(error, TakenOver)
+            status, text, failure = self.execution.ended_by(error, self.pool)
+            self.record = replace(self.record, status=status or self.record.status, error=text)
+            if failure:
                 raise failure from (error if isinstance(error, JobFailed) else None)
             raise
         finally:
@@ -194,27 +195,6 @@ class _Attempt:
         """Returns the record's list of workers: first those from before the run was resumed."""
         return [*((self.before and self.before.workers) or ()), *workers_of(self.pool.lives)]
 
-    def _failed(self, error: BaseException) -> JobFailed | None:
-        """Notes how an exception has ended the run. Returns what to raise in its place, if not itself."""
-        if isinstance(error, TakenOver):
-            self.taken_over = True
-            return None
-        if _asks_to_end(error):
-            self.record = replace(self.record, status=Status.INTERRUPTED)
-            return None
-        failure: JobFailed | None = None
-        if isinstance(error, JobFailed):
-            failure = explained(error, self.execution.scenario, self.pool)
-            text = f"{failure}\n{failure.traceback}".strip()
-        elif isinstance(error, CannotWrite):
-            failure, text = self.execution.unwritten(error), str(error)
-        else:  # of the timeline, such as picks that cannot be followed
-            failed = JobFailed.by(error, "scheduler")
-            text = f"{failed}\n{''.join(traceback.format_exception(error))}"
-            failure = None if isinstance(error, Exception | SystemExit) else failed
-        self.record = replace(self.record, status=Status.FAILED, error=text)
-        return failure
-
     def _end(self) -> None:
         """Makes the last checkpoint of a run that ends early and leaves its models, and writes the record."""
         if self.saver and self.record.status is not Status.FINISHED and not self.taken_over:
@@ -267,9 +247,3 @@ class _Attempt:
         if self.record.error is None:
             self.record = replace(self.record, error=str(problem))
             self._warn(self.execution.unwritten(problem).cause)
-
-
-def _asks_to_end(error: BaseException) -> bool:
-    """Whether an exception ends the run from outside: Ctrl-C, or GeneratorExit where the caller stops iterating."""
-    closed = isinstance(error, GeneratorExit) and error.__traceback__ is not None and not error.__traceback__.tb_next
-    return closed or isinstance(error, KeyboardInterrupt)

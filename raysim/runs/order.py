@@ -1,14 +1,16 @@
 """What is to be run, and in which folder; and whose the folder is meanwhile."""
 
 import os
+import traceback
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from actors import JobFailed
+from actors import JobFailed, Pool
 from raysim.engine.checkpoint import Checkpoint
+from raysim.runs.explained import explained
 from raysim.runs.record import RunRecord
 from raysim.scenario import Scenario
 from results import CannotWrite, NotARun, this_process
@@ -78,6 +80,22 @@ class RunOrder:
         """Returns the failure of a run that cannot write."""
         return JobFailed("writing", f"{problem}; what was written before is readable, and {self.cure}", "")
 
+    def ended_by(self, error: BaseException, pool: Pool) -> tuple[Status | None, str | None, JobFailed | None]:
+        """Returns how an exception has ended the run, the error for run.json, and what to raise in its place, if not
+        itself. pool: where the run was carried out."""
+        if isinstance(error, TakenOver):
+            return None, None, None
+        if asks_to_end(error):
+            return Status.INTERRUPTED, None, None
+        if isinstance(error, JobFailed):
+            failure = explained(error, self.scenario, pool)
+            return Status.FAILED, f"{failure}\n{failure.traceback}".strip(), failure
+        if isinstance(error, CannotWrite):
+            return Status.FAILED, str(error), self.unwritten(error)
+        failed = JobFailed.by(error, "scheduler")  # of the timeline, such as picks that cannot be followed
+        text = f"{failed}\n{''.join(traceback.format_exception(error))}"
+        return Status.FAILED, text, None if isinstance(error, Exception | SystemExit) else failed
+
     def settle(self, status: Status, error: str | None = None, early: str | None = None) -> Status:
         """Corrects run.json after the run, if the process that did the run could not write how it ended: because it
         died, or because the caller stopped the run, for a reason that only the caller knows.
@@ -93,3 +111,9 @@ class RunOrder:
             with suppress(CannotWrite):  # a reader then sees that the process is gone
                 record.write(self.folder)
         return record.status
+
+
+def asks_to_end(error: BaseException) -> bool:
+    """Whether an exception ends the run from outside: Ctrl-C, or GeneratorExit where the caller stops iterating."""
+    closed = isinstance(error, GeneratorExit) and error.__traceback__ is not None and not error.__traceback__.tb_next
+    return closed or isinstance(error, KeyboardInterrupt)

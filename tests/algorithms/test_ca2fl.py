@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from conftest import Raw, Simulate, digits, quadratic
+from conftest import Raw, Simulate, quadratic
 
 from raysim import Result
 
@@ -48,12 +48,3 @@ def test_many_steps_in_which_clients_come_twice(simulate: Simulate, chunk: int) 
     assert any(group.groupby("client").version.nunique().max() > 1 for group in twice)
     expected = follow(result, centers, functions, server_lr=0.5)
     assert result.vectors()["w"].tolist() == pytest.approx([expected], abs=1e-5)
-
-
-def test_messages_are_no_longer_than_those_of_fedbuff(simulate: Simulate) -> None:
-    sent = [
-        simulate(digits(algorithm=name)).table("steps").select(["up_bytes", "down_bytes"]).to_pylist()
-        for name in ("ca2fl", "fedbuff")
-    ]
-    assert len(sent[0]) > 0
-    assert sent[0] == sent[1]

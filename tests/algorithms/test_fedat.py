@@ -23,17 +23,6 @@ def test_tiers_that_step_seldom_have_the_weights_of_those_that_step_often(simula
     assert steps.tier.tolist() == [0, 0, 1, 0, 0]
 
 
-def test_one_tier_without_a_proximal_term_is_fedavg(simulate: Simulate) -> None:
-    tiered, fedavg = (
-        simulate(digits(algorithm=algorithm, world={"dispatch": dispatch, "delay": SECONDS})).vectors()["w"]
-        for algorithm, dispatch in (
-            ({"name": "fedat", "lam": 0.0}, {"per_tier": 6, "tiers": 1}),
-            ("fedavg", {"per_round": 6}),
-        )
-    )
-    assert tiered == pytest.approx(fedavg, abs=1e-5)
-
-
 @pytest.mark.parametrize("algorithm", ["fedat", "fedavg"])
 def test_a_tier_picks_anew_when_all_that_it_picked_are_back_or_lost(simulate: Simulate, algorithm: str) -> None:
     world = {"dispatch": {"per_tier": 3, "tiers": 3}, "delay": SECONDS, "dropout": {"probability": 0.3}}

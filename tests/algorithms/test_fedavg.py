@@ -24,11 +24,3 @@ def test_fedavg_when_only_one_client_reports(simulate: Simulate, weights: str, e
     world = scripted([[0, 1]], [[1.0], [0.0]])
     raw = quadratic([0.0, 4.0], algorithm, world, 1, start=1.0, data__samples=[1, 3], local__lr=0.5)
     assert x(simulate, raw) == pytest.approx(expected, abs=1e-6)
-
-
-@pytest.mark.parametrize(("weights", "expected"), [("samples", 2.5), ("uniform", 1.75)])
-def test_fedavg_with_two_local_steps(simulate: Simulate, weights: str, expected: float) -> None:
-    """y = (0.25, 3.25)."""
-    local = {"lr": 0.5, "batch_size": None, "steps": 2}
-    raw = quadratic([0.0, 4.0], {"name": "fedavg", "weights": weights}, AT_ONCE, 1, start=1.0, data__samples=[1, 3])
-    assert x(simulate, {**raw, "local": local}) == pytest.approx(expected, abs=1e-6)

@@ -153,16 +153,6 @@ def test_similarity_is_the_cosine_of_two_gradients(optimum: tuple[float, float],
     assert shown["w"].equal(without["w"])
 
 
-def test_a_search_sees_the_arrivals_statistics_of_batch_normalisation() -> None:
-    """Means (1, 2), variances (4, 1), in eval mode: of the inputs (3, 2) and (1, 3), that makes (1, 0) and (0, 1)."""
-    module = nn.Sequential(nn.BatchNorm1d(2, affine=False, eps=0.0), nn.Linear(2, 1, bias=False))
-    nn.init.zeros_(module[1].weight)
-    task = server_task(module, "squared_error", torch.tensor([[3.0, 2.0], [1.0, 3.0]]), torch.tensor([6.0, 8.0]))
-    feddle, statistics = Feddle(atlas=2, fallback="none", **SEARCH), torch.tensor([1.0, 2.0, 4.0, 1.0])
-    after = step(feddle, before(feddle, task), task, torch.eye(2), arriving(0, 1), statistics)
-    assert column(after, "coefficient") == pytest.approx([0.03, 0.04])
-
-
 # --- against autograd -------------------------------------------------------------------------------------------------
 
 

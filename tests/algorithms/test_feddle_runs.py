@@ -62,16 +62,6 @@ def test_the_table_of_coefficients_has_a_row_an_anchor(simulate: Simulate) -> No
     assert (found.norm > 0).all()
 
 
-def test_similarity_is_told_where_there_is_a_reference(simulate: Simulate) -> None:
-    small: Raw = {"server_epochs": 1, "server_lr": 0.01}
-    plain, compared = (
-        simulate(feddle(small, {**OTHER, "reference": reference}, run__rounds=4)) for reference in (0, 50)
-    )
-    assert plain.pandas("steps").similarity.isna().all()
-    assert compared.pandas("steps").similarity.between(-1, 1).all()
-    assert compared.vectors()["w"].tolist() == plain.vectors()["w"].tolist()  # it changes nothing
-
-
 def costs(result: raysim.Result) -> list[tuple[float, float]]:
     steps = result.pandas("steps")
     return list(zip(steps.server_flops, steps.cache_bytes, strict=True))

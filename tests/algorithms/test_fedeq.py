@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import Raw, Simulate, quadratic
-from personal import after_rounds, bilinear_clients, normalised, saved, with_head
+from conftest import Raw, quadratic
+from personal import after_rounds, bilinear_clients, with_head
 from torch import Tensor, nn
 
-from raysim.models import MLP, Vector
+from raysim.models import Vector
 
 
 @pytest.fixture
@@ -96,21 +96,3 @@ def test_duals_may_start_elsewhere(bilinear: Raw, tmp_path: Path) -> None:
     algorithm = {"name": "fedeq", "rho": 0.5, "head_epochs": 1, "first_dual": 0.1}
     _, (client, _) = after_rounds(bilinear, algorithm, [[0]], tmp_path)
     assert [float(client[key][0]) for key in ("w", "dual")] == pytest.approx([1.325, 0.2625], abs=1e-6)
-
-
-@pytest.mark.parametrize("reset", [True, "after_pause"])
-def test_statistics_that_move_while_a_head_is_fitted_are_kept(
-    simulate: Simulate, monkeypatch: pytest.MonkeyPatch, reset: bool | str
-) -> None:
-    """As in FedRep, bit for bit, of clients that never take part in two rounds running."""
-    monkeypatch.setattr(MLP, "build", normalised)
-    world: Raw = {"dispatch": {"picks": [[0, 1, 2], [3, 4, 5], [0, 1, 2]]}}
-    eq, rep = (
-        saved(simulate, {"name": name, "head_epochs": 2, **choice}, world=world, run__rounds=3)
-        for name, choice in (
-            ("fedeq", {"rho": 0.0, "reset_local_theta": reset}),
-            ("fedrep", {"weights": "uniform"}),
-        )
-    )
-    assert np.array_equal(eq.vectors()["buffers"], rep.vectors()["buffers"])
-    assert np.array_equal(eq.vectors()["w"], rep.vectors()["w"])

@@ -1,13 +1,10 @@
 """FedPer and FedRep: head and body together or in turn, by hand and where they are FedAvg."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from conftest import Raw, Simulate
 from personal import after_rounds, bilinear_clients, headed
-
-from raysim.algorithms import FedAvg, Record
 
 
 @pytest.fixture
@@ -31,24 +28,6 @@ def test_head_and_body_together_or_in_turn(
     assert server["w"][0] == pytest.approx(body, abs=1e-6)
     assert client["head"] == pytest.approx([head], abs=1e-6)
     assert other["head"] == pytest.approx([1.0], abs=1e-6)
-
-
-class Bodies(FedAvg):
-    """FedAvg of whole models, of which only the shared part is trained."""
-
-    name: str = "bodies"
-
-    def update(self, task: Any, message: Record, state: Record) -> tuple[Record, Record]:
-        trained = task.train(task.received, part="shared")
-        return trained.send(delta=trained.w - message["w"]), state
-
-
-def test_fedrep_without_head_epochs_averages_bodies(simulate: Simulate) -> None:
-    rep, bodies = (
-        simulate(headed(algorithm)).info["digest"]["model"]
-        for algorithm in ({"name": "fedrep", "head_epochs": 0}, "test_fedper:Bodies")
-    )
-    assert rep == bodies
 
 
 def test_the_scenarios_steps_are_those_of_the_shared_part(simulate: Simulate) -> None:

@@ -51,14 +51,6 @@ def test_neighbours_vote_by_distance(choice: Raw, expected: tuple[float, float])
     assert predict(torch.zeros(1, 1)).exp()[0].tolist() == pytest.approx(expected, abs=1e-6)
 
 
-def test_squared_distances_are_divided_by_the_dimension() -> None:
-    """A neighbour of label 0 at distance 0, one of label 1 where d^2 / 2 = ln 2."""
-    x = torch.tensor([[0.0, 0.0], [1.0, 1.0]]) * np.log(2) ** 0.5
-    task = task_of(nn.Sequential(constant([0.5, 0.5], features=2)), x, torch.tensor([0, 1]))
-    predict = KNNPer(mix=1.0).personal(task, {}, {})
-    assert predict(torch.zeros(1, 2)).exp()[0].tolist() == pytest.approx([2 / 3, 1 / 3], abs=1e-6)
-
-
 def test_an_embedding_is_what_enters_the_personal_part_or_the_last_linear_layer() -> None:
     layers = OrderedDict(first=nn.Linear(4, 3), act=nn.ReLU(), second=nn.Linear(3, 3), out=nn.Linear(3, 2))
     x = torch.randn(600, 4)

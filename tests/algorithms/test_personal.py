@@ -165,34 +165,6 @@ def test_what_unseen_clients_make_of_the_last_model(simulate: Simulate, one: Any
 
 
 @pytest.mark.parametrize(
-    "algorithm",
-    [
-        {"name": "fedper", "adapt_epochs": 2},
-        {"name": "fedrep", "head_epochs": 1, "adapt_epochs": 2},
-        {"name": "fedeq", "head_epochs": 2},
-    ],
-)
-def test_unseen_clients_fit_the_first_head_to_the_last_body(simulate: Simulate, bilinear: Raw, algorithm: Raw) -> None:
-    """Client 0 changes the body b; client 1's heads: h <- h - (b h - sqrt(2)) b / 2, from 1."""
-    data = {**bilinear["data"], "unseen": 0.5, "local_test": 0.5}
-    raw = {
-        **bilinear,
-        "data": data,
-        "world": {"dispatch": {"per_round": 1}},
-        "run": {"rounds": 1, "save_clients": True},
-    }
-    result = simulate({**raw, "algorithm": algorithm})
-    body, head = result.vectors()["w"][0], 1.0
-    assert abs(body - 1) > 0.05
-    if algorithm["name"] == "fedper":
-        assert body == pytest.approx(1.5, abs=1e-6)  # in one joint step
-    for _ in range(2):
-        head -= 0.5 * (body * head - 2**0.5) * body
-    assert result.clients()["client"].tolist() == [0, 1]
-    assert own_models(result)[1, [0, -1]] == pytest.approx([body, head], abs=1e-6)
-
-
-@pytest.mark.parametrize(
     ("name", "own", "adapted"),
     [
         ("local_only", True, True),

@@ -54,16 +54,6 @@ def test_a_log_names_the_folder_first_and_then_has_lines_of_progress(
     assert lines[5] == "digits  finished"
 
 
-def test_the_updates_table_holds_every_dispatch_once(simulate: Simulate) -> None:
-    result = simulate(digits())
-    updates = result.pandas("updates")
-    totals = result.info["totals"]
-    assert sorted(updates.dispatch) == list(range(totals["dispatched"]))
-    assert updates.status.value_counts().to_dict() == {key: totals[key] for key in set(updates.status)}
-    assert len(result.pandas("steps")) == totals["steps"]
-    assert updates[updates.status == "used"].weight.groupby(updates.step).size().eq(10).all()
-
-
 def test_a_dry_run_has_the_same_timeline_and_no_model(tmp_path: Path, simulate: Simulate) -> None:
     raw = digits(world__dropout={"probability": 0.2})
     answer = command("run", write(tmp_path, raw), "--dry", "--out", tmp_path / "dry")

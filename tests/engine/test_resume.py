@@ -24,7 +24,6 @@ from raysim.parts.errors import DamagedCheckpoint, RunFailed
 from raysim.runs.lock import locked
 from raysim.runs.previous import EarlierRuns, OutOfDate, going_on
 from raysim.workers.device import STAND_IN
-from results import NotARun
 from results.schemas import TABLES
 
 SECONDS = {"name": "log_normal", "median": 3.0, "sigma": 1.0, "unit": "seconds"}
@@ -410,13 +409,6 @@ def test_a_fork_must_have_the_same_past(overrides: list[str], error: str, tmp_pa
     assert not (tmp_path / "forks").exists()
 
 
-def test_of_a_block_that_is_another_one_its_name_alone_is_told(tmp_path: Path) -> None:
-    whole = undisturbed(digits(local__lr={"name": "exponential", "start": 0.1, "factor": 0.9}), tmp_path)
-    with pytest.raises(ScenarioError) as caught:
-        raysim.resume(whole.folder, ["run.rounds=50", "local.lr=0.2", "local.optimizer=adam"], inline=True)
-    assert [problem.path for problem in caught.value.problems] == ["local.lr", "local.optimizer.name"]
-
-
 def test_a_fork_of_peers_that_do_not_wait_evaluates_when_its_past_did(tmp_path: Path) -> None:
     """The past kept only the states that its evaluations needed."""
     whole = undisturbed(peers(world=GOSSIP, run__evaluate_every=3), tmp_path)
@@ -560,20 +552,6 @@ def test_a_run_that_is_extended_has_no_model_until_its_end(tmp_path: Path) -> No
     assert "must be finished to have model.safetensors, got a run that is running" in told[0]
     assert half.vectors()["w"].shape == before.shape
     assert half.info["left"]["step"] == half.info["totals"]["steps"]
-
-
-@pytest.mark.parametrize("damage", ["gone", "cut"])
-def test_a_run_without_its_rows_stays_as_it_is(damage: str, tmp_path: Path) -> None:
-    whole = undisturbed(digits(run__checkpoint__at_end=True), tmp_path)
-    before = (whole.folder / "run.json").read_text()
-    (part,) = whole.run.files("updates")
-    if damage == "gone":
-        part.unlink()
-    else:
-        part.write_bytes(part.read_bytes()[:-100])
-    with pytest.raises((CannotGoOn, NotARun), match="updates"):
-        raysim.resume(whole.folder, ["run.rounds=12"], inline=True)
-    assert (whole.folder / "run.json").read_text() == before
 
 
 def test_a_scenario_that_was_changed_by_hand_is_refused(tmp_path: Path) -> None:

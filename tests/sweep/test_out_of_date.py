@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from command_line import command
 from conftest import ROOT, Raw, digits, forget
-from PIL import Image
 from ruamel.yaml import YAML
 
 import raysim
@@ -88,17 +87,6 @@ def test_a_sweep_runs_again_what_changed_and_says_why(own: Any, tmp_path: Path) 
     assert len(weights) == 2
 
 
-@pytest.mark.usefixtures("here")
-def test_a_search_runs_again_what_changed_and_says_why(own: Any, tmp_path: Path) -> None:
-    raw, _, _ = own
-    raw["sweep"] = {"search": {"over": {"local.lr": {"choices": [0.1, 0.2]}}, "trials": 1}}
-    out = tmp_path / "runs"
-    sweep(raw, out)
-    assert "runs again" not in sweep(raw, out)
-    change_versions(out, "0.0.1")
-    assert f"  runs again: raysim 0.0.1 -> {raysim.__version__}\n" in sweep(raw, out)
-
-
 def test_files_of_data_are_known_by_what_they_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not by their times; and those of a folder by their names, too."""
     monkeypatch.delenv("RAYSIM_CACHE")
@@ -121,20 +109,6 @@ def test_files_of_data_are_known_by_what_they_hold(tmp_path: Path, monkeypatch: 
     assert fingerprint(folder / "b") == "remembered"
     (folder / "b").write_text("other")
     assert fingerprint(folder / "b") not in ("remembered", first[1], None)
-
-
-@pytest.mark.usefixtures("here")
-def test_a_sweep_runs_again_where_a_file_of_data_changed(tmp_path: Path) -> None:
-    for label in ("a", "b"):
-        (tmp_path / "images" / label).mkdir(parents=True)
-        for number in range(20):
-            Image.new("L", (8, 8), number).save(tmp_path / "images" / label / f"{number}.png")
-    data = {"name": "image_folder", "path": str(tmp_path / "images"), "size": 8, "clients": 4, "partition": "iid"}
-    raw = digits(data=data, world={"dispatch": {"per_round": 2}}, algorithm="fedavg", run__rounds=1)
-    assert "1 finished" in sweep(raw, tmp_path / "runs")
-    assert "1 done before" in sweep(raw, tmp_path / "runs")
-    Image.new("L", (8, 8), 200).save(tmp_path / "images" / "a" / "0.png")
-    assert f"digits: runs again: data file {tmp_path / 'images'} changed\n" in sweep(raw, tmp_path / "runs")
 
 
 @pytest.mark.slow
