@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from raysim.observers.observer import RunBegin, RunEnd
-from raysim.observers.tracker import RoundPoint, Tracker, identity, outcome, parameters, title
+from raysim.observers.tracker import RoundPoint, Tracker, identity, outcome, title
+from results.keys import flatten
 
 _MAKING = threading.Lock()  # the runs of a sweep begin in several threads, and must have one parent
 _BATCH = 100  # parameters in a request to MLflow, at most
@@ -63,7 +64,12 @@ class Wandb(_Project):
             console="off", silent=True, reinit="create_new", x_disable_stats=True, save_code=False
         )
         self._name = identity(run)
-        about: dict[str, Any] = {"id": self._name, "name": title(run), "group": run.sweep, "config": parameters(run)}
+        about: dict[str, Any] = {
+            "id": self._name,
+            "name": title(run),
+            "group": run.sweep,
+            "config": flatten(run.scenario),
+        }
         self._run = wandb.init(project=self.project, entity=self.entity, resume="allow", settings=settings, **about)
         self._run.define_metric("*", step_metric="round")
         return int(self._run.step) if self._run.resumed else None
@@ -90,7 +96,7 @@ class Trackio(_Project):
 
         self._name = identity(run)
         off = {"embed": False, "auto_log_gpu": False, "auto_log_cpu": False}
-        about: dict[str, Any] = {"config": {"label": run.label, **parameters(run)}, **off}
+        about: dict[str, Any] = {"config": {"label": run.label, **flatten(run.scenario)}, **off}
         self._run = trackio.init(self.project, name=self._name, group=run.sweep, resume="allow", **about)
         sent = getattr(self._run, "_next_step", 0) - 1  # no public name tells it
         return sent if sent >= 0 else None
@@ -129,7 +135,7 @@ class MLflow(Tracker):
                 tags["mlflow.parentRunId"] = parent
             self._run = self._found_or_made(experiment, identity(run), title(run), tags)
         known = self._client.get_run(self._run).data.params  # they cannot be changed
-        values = [Param(k, str(v)[:_LETTERS]) for k, v in parameters(run).items() if k not in known]
+        values = [Param(k, str(v)[:_LETTERS]) for k, v in flatten(run.scenario).items() if k not in known]
         for start in range(0, len(values), _BATCH):
             self._client.log_batch(self._run, params=values[start : start + _BATCH])
         self._client.update_run(self._run, status="RUNNING")
@@ -187,7 +193,7 @@ class TensorBoard(Tracker):
         for events in place.glob("events.out.tfevents.*") if place.is_dir() else ():
             events.unlink()  # the whole run is written again
         self._writer = EventFileWriter(str(place))
-        of_run = parameters(run).items()
+        of_run = flatten(run.scenario).items()
         values = {key: value if isinstance(value, bool | int | float) else str(value) for key, value in of_run}
         self._write(hparams_pb(values, run.run, 0.0), 0, 0.0)
         return None

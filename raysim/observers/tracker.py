@@ -20,7 +20,6 @@ from raysim.engine.progress import Progress
 from raysim.observers.observer import Observer, RunBegin, RunEnd
 from results import Run
 from results.columns import is_wall
-from results.keys import Value, flatten
 from results.readings import WHAT, over_members
 from results.schemas import TABLES, columns_of
 from results.store import local_copy
@@ -169,11 +168,6 @@ class Tracker(Observer):
         for point in self._points.take(until):
             if point.round >= self._from:
                 self.log(point)
-
-
-def parameters(run: RunBegin) -> dict[str, Value]:
-    """Returns the scenario's values by dotted path."""
-    return flatten(run.scenario)
 
 
 def title(run: RunBegin) -> str:

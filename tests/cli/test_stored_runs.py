@@ -138,7 +138,7 @@ def test_one_process_at_a_time_writes_a_run(bucket: str, monkeypatch: pytest.Mon
     with locked(folder), pytest.raises(CannotGoOn, match="a process is at work on it"):
         raysim.resume(folder, ["run.rounds=2"], inline=True)
     gone = {**this_process(), "pid": 2**22 + 1}  # no process has such a number
-    elsewhere = {**gone, "boot": "another", "machine": "another"}
+    elsewhere = {**gone, "boot": "another"}
     (folder / HELD).write_text(json.dumps(elsewhere))
     with pytest.raises(CannotGoOn, match="a process is at work on it"), locked(folder):
         pass

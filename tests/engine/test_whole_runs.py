@@ -81,7 +81,7 @@ def test_a_run_that_another_process_has_taken_over_writes_no_more(tmp_path: Path
         (folder,) = tmp_path.iterdir()
         if not seen:
             info = json.loads((folder / "run.json").read_text())
-            other = {**info, "holder": {**info["holder"], "host": "far", "machine": "another", "pid": 7}}
+            other = {**info, "holder": {**info["holder"], "host": "far", "boot": "another", "pid": 7}}
             (folder / "run.json").write_text(json.dumps(other))
             seen.update(content(folder))
 
