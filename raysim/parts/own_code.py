@@ -6,12 +6,14 @@ files. What is in an installed package is imported there.
 
 import ast
 import inspect
+import io
 import linecache
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from types import CodeType
 from typing import Any, NamedTuple
 
 import cloudpickle
@@ -106,11 +108,27 @@ def pickled(scenario: Part, keep: Callable[[Any], Any] | None) -> bytes:
     main = sources_of_main(scenario) if MAIN in modules else {}
     send_by_value([*modules, *(".".join(path.with_suffix("").parts) for path in main)])
     try:
-        found: bytes = cloudpickle.dumps((named_in(scenario), dict(scenario)), protocol=5, buffer_callback=keep)
+        stream = io.BytesIO()
+        _CodePickler(stream, protocol=5, buffer_callback=keep).dump((named_in(scenario), dict(scenario)))
     except Exception as error:
         text = f"what it names in {', '.join(modules)} must be such that cloudpickle can send it to other processes"
         raise TypeError(f"{text}, got {type(error).__name__}: {error}; make such objects within functions") from error
-    return found
+    return stream.getvalue()
+
+
+class _CodePickler(cloudpickle.Pickler):  # type: ignore[misc]
+    """Sends functions with the names of their files, which errors show. cloudpickle leaves them out, so that the bytes
+    do not depend on them."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        if not isinstance(obj, CodeType):
+            return super().reducer_override(obj)
+        make, values = self.dispatch_table[CodeType](obj)
+        return _code_of, (obj.co_filename, make, values)
+
+
+def _code_of(file: str, make: Callable[..., CodeType], values: tuple[Any, ...]) -> CodeType:
+    return make(*values).replace(co_filename=file)
 
 
 # --- the files of modules ---------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Faults in code of a user's own: where they are told to be."""
 
+import pickle
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -118,7 +119,13 @@ def test_partition_and_a_dry_run_say_the_same(faulty: Path, tmp_path: Path) -> N
 def test_a_fault_on_ray_is_told_alike(faulty: Path, tmp_path: Path) -> None:
     with pytest.raises(raysim.RunFailed) as failed:
         raysim.run(digits(model="mistaken:Model"), out=tmp_path / "runs")
-    assert "raised in model, mistaken:Net.forward, " in str(failed.value)
+    assert str(failed.value).endswith(f"raised in model, mistaken:Net.forward, {faulty}:33")
+
+
+def test_code_sent_by_value_keeps_the_names_of_its_files(faulty: Path) -> None:
+    """Errors in other processes name them."""
+    sent = pickle.loads(pickle.dumps(raysim.parse_scenario(digits(world__delay="mistaken:Late"))))
+    assert type(sent.world.delay).duration.__code__.co_filename == str(faulty)
 
 
 ENDS = (SystemExit(0), GeneratorExit(), StopIteration(), BaseException("b"), RecursionError("deep"))
