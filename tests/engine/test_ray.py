@@ -17,6 +17,7 @@ import raysim
 from actors import MissingResources
 from raysim.engine.progress import Progress
 from raysim.runs.execution import Execution
+from results.ending import Status
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("ray_session")]
 
