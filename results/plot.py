@@ -1,6 +1,5 @@
 """Learning curves for notebooks and papers: those of the report, on matplotlib's axes."""
 
-import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,14 +19,12 @@ from results.measure import NotComparable
 from results.ranking import LEVEL
 from results.report.curves import AXES, finish, points
 from results.run_set import RunSet
-from results.style import Styled
+from results.style import Styled, inches
 from results.texts import quoted, short_names, written
 
 BANDS = ("minmax", "std", "ci", "none")
 FORMATS = ("pdf", "svg", "png")
 _SUBJECTS = ("global", "client", "unseen", "peer")
-_INCHES = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72}
-_LENGTH = re.compile(rf"(\d+(?:\.\d+)?)\s*({'|'.join(_INCHES)})")
 _NARROWEST = 1.6  # inches of a panel
 _SHAPE = 0.7  # height of a panel, as a share of its width
 _ROW = 0.17  # inches of a legend's row below panels
@@ -120,15 +117,6 @@ def save(
         with replacing(path) as hidden, open(hidden, "wb") as stream:
             figure.savefig(stream, format=form, metadata=dates.get(form))
     return notes
-
-
-def inches(text: str, key: str) -> float:
-    """Returns a length such as "3.3in" or "84 mm" in inches. Raises NotComparable for any other text."""
-    found = _LENGTH.fullmatch(text.strip())
-    if not found or not float(found[1]):
-        units = ", ".join(_INCHES)
-        raise NotComparable(f"{key}: must be a number with a unit of {units}, such as 3.3in, got {quoted(text)}")
-    return float(found[1]) * _INCHES[found[2]]
 
 
 # --- what is drawn ----------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ method, on the whole page. What differs within a method, such as what became of 
 hatching.
 """
 
+import re
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -116,6 +117,8 @@ def on_page(svg: str) -> str:
 # --- figures for papers, slides and notebooks -------------------------------------------------------------------------
 
 OWN = ("paper", "page", "dark")
+_INCHES = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72}
+_LENGTH = re.compile(rf"(\d+(?:\.\d+)?)\s*({'|'.join(_INCHES)})")
 _BLACK = "#17181a"
 _THIN = {"lines.linewidth": 1.2, "lines.markersize": 3.0}
 _FILES = {"pdf.fonttype": 42, "savefig.transparent": False, "svg.hashsalt": "raysim", "savefig.dpi": 300}
@@ -161,3 +164,12 @@ class Styled:
         axes.lines[-1].set_color(colour)
         if banded:
             axes.collections[-1].set_facecolor(colour)
+
+
+def inches(text: str, key: str) -> float:
+    """Returns a length such as "3.3in" or "84 mm" in inches. Raises NotComparable for any other text."""
+    found = _LENGTH.fullmatch(text.strip())
+    if not found or not float(found[1]):
+        units = ", ".join(_INCHES)
+        raise NotComparable(f"{key}: must be a number with a unit of {units}, such as 3.3in, got {quoted(text)}")
+    return float(found[1]) * _INCHES[found[2]]
