@@ -167,8 +167,8 @@ def test_a_dead_scheduler_fails_the_run(tmp_path: Path) -> None:
     (folder,) = tmp_path.iterdir()
     told = f"scheduler: the scheduler actor died; `raysim resume {folder}` goes on"
     info = raysim.Result(folder).info
-    assert (str(failed.value), info["status"], info["error"]) == (told, "failed", told)
-    assert "it was killed by `ray.kill`" in failed.value.traceback
+    assert (str(failed.value), info["status"]) == (told, "failed")
+    assert info["error"].startswith(told) and "it was killed by `ray.kill`" in info["error"]
 
 
 def test_only_a_run_that_says_running_is_settled(tmp_path: Path) -> None:

@@ -74,14 +74,6 @@ def test_a_message_that_is_overtaken_is_not_mixed() -> None:
     assert mail.held == {(0, 1)}
 
 
-def test_of_messages_that_have_arrived_the_last_that_was_sent_is_mixed() -> None:
-    mail = Mail()
-    mail.put([Sent(0, 1, number, float(number), number + 1.5) for number in range(4)])
-    assert mail.newest(0, 1, 1.5) == Sent(0, 1, 0, 0.0, 1.5)
-    assert mail.newest(0, 1, 4.0) == Sent(0, 1, 2, 2.0, 3.5)
-    assert mail.held == {(0, 2), (0, 3)}
-
-
 # --- what is wrong ----------------------------------------------------------------------------------------------------
 
 

@@ -57,29 +57,6 @@ def matrix(raw: dict[str, Any], peers: int = 12) -> np.ndarray:
     return found
 
 
-@pytest.mark.parametrize(
-    ("raw", "same"),
-    [
-        ({"name": "ring"}, nx.cycle_graph(12)),
-        ({"name": "line"}, nx.path_graph(12)),
-        ({"name": "star"}, nx.star_graph(11)),
-        ({"name": "complete"}, nx.complete_graph(12)),
-        ({"name": "edges", "edges": ((3, 4), (4, 3), (4, 5))}, nx.path_graph(3)),
-    ],
-    ids=lambda value: value["name"] if isinstance(value, dict) else "",
-)
-def test_graphs_that_are_given_are_those(raw: dict[str, Any], same: nx.Graph) -> None:
-    graph = graph_of({**raw, "connected": False} if raw["name"] == "edges" else raw)
-    if raw["name"] == "edges":
-        graph = nx.relabel_nodes(graph.subgraph([3, 4, 5]), {3: 0, 4: 1, 5: 2})
-    assert pairs(graph) == pairs(same)
-
-
-@pytest.mark.parametrize("name", ["ring", "random"])
-def test_two_peers_have_one_edge(name: str) -> None:
-    assert pairs(graph_of({"name": name}, peers=2)) == {(0, 1)}
-
-
 @pytest.mark.parametrize(("raw", "rows"), [({"name": "grid"}, 3), ({"name": "grid", "rows": 2}, 2)])
 def test_a_grid_is_numbered_row_by_row(raw: dict[str, Any], rows: int) -> None:
     columns = 12 // rows
