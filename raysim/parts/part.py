@@ -84,7 +84,10 @@ def _descriptions(part: type[Part]) -> dict[str, str]:
     found = {}
     for base in reversed(part.__mro__):
         if issubclass(base, Part):
-            (definition,) = ast.parse(inspect.getsource(base)).body
+            try:
+                (definition,) = ast.parse(inspect.getsource(base)).body
+            except OSError:  # a class that was made by a call, and so has no fields of its own
+                continue
             for field, below in pairwise(definition.body):  # type: ignore[attr-defined]
                 match field, below:
                     case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):

@@ -108,34 +108,9 @@ class RandomDelay(Delay, distribution.Distribution):
         return delay if self.unit == "seconds" else float(_ROUNDING[self.rounding](delay))
 
 
-class ConstantDelay(RandomDelay, distribution.Constant):
-    """All updates take the same time."""
-
-    name: str = "constant"
-
-
-class HalfNormalDelay(RandomDelay, distribution.HalfNormal):
-    """Updates take |N(0, sigma^2)|, on average 0.8 sigma (Feddle, FedBuff)."""
-
-    name: str = "half_normal"
-
-
-class LogNormalDelay(RandomDelay, distribution.LogNormal):
-    """Updates take median * exp(sigma * N(0, 1)): a few are very slow."""
-
-    name: str = "log_normal"
-
-
-class UniformDelay(RandomDelay, distribution.Uniform):
-    """Updates take between `low` and `high`, uniformly (FedAsync's simulated staleness)."""
-
-    name: str = "uniform"
-
-
-class ExponentialDelay(RandomDelay, distribution.Exponential):
-    """Updates take an exponentially distributed time with the given mean."""
-
-    name: str = "exponential"
+ConstantDelay, HalfNormalDelay, LogNormalDelay, UniformDelay, ExponentialDelay = distribution.each_drawn(
+    RandomDelay, "delays of updates"
+)
 
 
 def _example(median: float) -> Any:

@@ -128,3 +128,15 @@ class Exponential(Distribution):
 
 DISTRIBUTIONS: tuple[type[Distribution], ...] = (Constant, HalfNormal, LogNormal, Uniform, Exponential)
 AnyDistribution = Annotated[Distribution, OneOf(DISTRIBUTIONS, "raysim.distributions")]
+
+
+def each_drawn(base: Any, what: str) -> tuple[type[Any], ...]:
+    """Returns a class for each of DISTRIBUTIONS, of which it has the name and the keys, beside those of a base that
+    says what is drawn: for a base `RandomDelay`, first `ConstantDelay`. what: the same, for their docstrings."""
+    made = []
+    for kind in DISTRIBUTIONS:
+        text = str(kind.__doc__).replace("Draws", what.capitalize()).replace("draws", what)
+        content = {"__module__": base.__module__, "__annotations__": {"name": str}, "__doc__": text}
+        name = kind.__name__ + base.__name__.removeprefix("Random")
+        made.append(type(base)(name, (base, kind), {**content, "name": kind.model_fields["name"].default}))
+    return tuple(made)

@@ -31,43 +31,8 @@ class EdgeDelay(distribution.Distribution):
         return [self.draw(generator) for _ in targets]
 
 
-class ConstantEdgeDelay(EdgeDelay, distribution.Constant):
-    """All messages take the same time."""
-
-    name: str = "constant"
-
-
-class HalfNormalEdgeDelay(EdgeDelay, distribution.HalfNormal):
-    """Messages take |N(0, sigma^2)|, on average 0.8 sigma."""
-
-    name: str = "half_normal"
-
-
-class LogNormalEdgeDelay(EdgeDelay, distribution.LogNormal):
-    """Messages take median * exp(sigma * N(0, 1)): a few are very slow."""
-
-    name: str = "log_normal"
-
-
-class UniformEdgeDelay(EdgeDelay, distribution.Uniform):
-    """Messages take between `low` and `high`, uniformly."""
-
-    name: str = "uniform"
-
-
-class ExponentialEdgeDelay(EdgeDelay, distribution.Exponential):
-    """Messages take an exponentially distributed time with the given mean."""
-
-    name: str = "exponential"
-
-
-EDGE_DELAYS: tuple[type[EdgeDelay], ...] = (
-    ConstantEdgeDelay,
-    HalfNormalEdgeDelay,
-    LogNormalEdgeDelay,
-    UniformEdgeDelay,
-    ExponentialEdgeDelay,
-)
+EDGE_DELAYS = distribution.each_drawn(EdgeDelay, "delays of messages")
+ConstantEdgeDelay, HalfNormalEdgeDelay, LogNormalEdgeDelay, UniformEdgeDelay, ExponentialEdgeDelay = EDGE_DELAYS
 
 
 # --- messages ---------------------------------------------------------------------------------------------------------
