@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import Simulate, digits
 from image_files import load, shades, write_image
 
 from raysim.data.sources import pixels
@@ -105,16 +104,3 @@ def test_where_nothing_can_be_kept_it_is_said_once(
         assert shades(load("image_folder", folder)) == ([10, 20], [30])
     (told,) = [record.message for record in caplog.records if "cannot be kept" in record.message]
     assert "RAYSIM_CACHE" in told
-
-
-def test_a_run_has_the_same_digest_from_the_cache(
-    tmp_path: Path, cache: Path, decodings: list[str], simulate: Simulate
-) -> None:
-    folder = write(tmp_path)
-    data = {"name": "image_folder", "path": str(folder), "size": 4, "clients": 2, "partition": "iid"}
-    raw = digits(data=data, run={"rounds": 1}, algorithm="fedavg")
-    raw["world"] = {"dispatch": {"per_round": 2}}
-    first = simulate(raw)
-    assert len(decodings) == 3
-    assert simulate(raw).digest == first.digest
-    assert len(decodings) == 3

@@ -30,14 +30,6 @@ def test_a_federation_is_a_function_of_its_seed() -> None:
     assert isinstance(pickle.loads(first), Federation)
 
 
-def test_holding_out_does_not_change_who_holds_what() -> None:
-    without, with_test = (federate(digits(local_test=share), NO_SERVER, seed=0) for share in (0.0, 0.3))
-    assert with_test.local_test(4)[1].size
-    np.testing.assert_array_equal(
-        np.sort(np.concatenate([with_test.train_rows(4), with_test.local_test(4)[1]])), without.train_rows(4)
-    )
-
-
 @pytest.mark.parametrize(
     ("samples", "share", "expected"),
     [(100, 0.0, 0), (100, 0.29, 29), (99, 0.1, 9), (5, 0.1, 1), (2, 0.01, 1), (1, 0.5, 0), (0, 0.5, 0), (4, 1.0, 3)],

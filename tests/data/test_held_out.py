@@ -77,14 +77,6 @@ def test_clients_with_blocks_of_labels_test_on_blocks_of_the_same_labels(assignm
     assert len(np.unique(divided.held_out.rows)) == 200
 
 
-@pytest.mark.parametrize("partition", ["iid", "dirichlet_clients", "shards"])
-def test_every_test_sample_is_one_clients(partition: str) -> None:
-    settings = {"name": partition, **({"alpha": 0.5} if partition == "dirichlet_clients" else {})}
-    divided = federation(partition=settings, local_test="test")
-    np.testing.assert_array_equal(np.sort(divided.held_out.rows), np.arange(359))
-    assert divided.samples.sum() == 1438
-
-
 def test_what_is_nobodys_test_does_not_evaluate() -> None:
     """Five clients with a label each: the test samples of five labels are left."""
     divided = federation(clients=5, partition={"name": "classes", "per_client": 1}, local_test="test")
@@ -96,15 +88,6 @@ def test_public_samples_of_the_test_split_are_no_clients_test() -> None:
     divided = federation(local_test="test", public={"samples": 100, "split": "test"})
     assert len(divided.evaluation_rows) == 259
     np.testing.assert_array_equal(np.sort(divided.held_out.rows), divided.evaluation_rows)
-
-
-def test_the_partition_table_has_the_labels_of_the_test_split() -> None:
-    divided = federation(partition={"name": "classes", "per_client": 2}, local_test="test")
-    table = divided.partition_table()
-    cells = (table["client"] == 3) & (table["split"] == "test")
-    assert table["label"][cells].tolist() == [3, 4]
-    assert table["samples"][cells].sum() == len(divided.local_test(3)[1])
-    assert table["samples"].sum() == 1438 + 359
 
 
 def test_clients_are_evaluated_on_their_part_of_the_test_split(simulate: Simulate) -> None:

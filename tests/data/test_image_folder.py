@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import Simulate, digits
 from image_files import load, shades, write_image
 
 from raysim.data.sources.images import channel_statistics
@@ -69,16 +68,3 @@ def test_a_hidden_folder_is_no_class_and_one_without_images_is_an_error(tmp_path
     write_image(tmp_path / "bee/0.png", 1)
     dataset = load("image_folder", tmp_path)
     assert (dataset.num_classes, sorted({*dataset.train.y.tolist()})) == (2, [0, 1])
-
-
-def test_a_run_on_a_folder_of_images(simulate: Simulate, tmp_path: Path) -> None:
-    for label, name in enumerate(("dark", "light")):
-        for i in range(20):
-            write_image(tmp_path / "images" / name / f"{i:02}.png", 200 * label + i)
-    raw = digits(algorithm="fedavg", world={"dispatch": {"per_round": 4}}, run={"rounds": 3})
-    raw["data"] = {"name": "image_folder", "path": str(tmp_path / "images"), "size": 4, "clients": 4}
-    raw["data"] |= {"partition": "iid", "local_test": "test", "test_share": 0.2}
-    result = simulate(raw)
-    accuracy = result.pandas("evaluations").query("metric == 'accuracy'")
-    assert accuracy.value.iloc[-1] == 1.0
-    assert accuracy.samples.iloc[-1] == 8

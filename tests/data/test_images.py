@@ -1,10 +1,8 @@
 """Images as data: the digits, how pixels are scaled, and subsets with as many of each label."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
-from data_sets import digits, part, random_images
+from data_sets import digits, random_images
 
 from raysim.data.dataset import Split
 from raysim.data.sources.images import channel_statistics
@@ -71,13 +69,6 @@ def test_the_scenario_chooses_size_and_channels() -> None:
     assert (made.train.x == made.train.x[..., :1]).all()
     assert (made.mean, made.std) == channel_statistics(made.train.x)
     np.testing.assert_array_equal(digits(channels=3).load().train.x[..., 1:2], plain.train.x)
-
-
-def test_only_images_of_bytes_can_be_resized(tmp_path: Path) -> None:
-    np.savez(tmp_path / "rows.npz", x=np.zeros((4, 3), np.float32), y=np.arange(4) % 2)
-    rows = {"name": "arrays", "path": str(tmp_path / "rows.npz"), "clients": 2, "partition": "iid"}
-    with pytest.raises(ValueError, match="`size` and `channels` must be null unless inputs are images of bytes"):
-        part(**rows, size=8).load()
 
 
 @pytest.mark.parametrize(

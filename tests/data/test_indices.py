@@ -9,7 +9,6 @@ import pytest
 from conftest import digits
 from data_sets import NO_SERVER
 from data_sets import digits as data_of
-from same_bits import same_on_ray
 
 from raysim import parse_scenario
 from raysim.data import Split, federate
@@ -79,20 +78,3 @@ def test_files_that_do_not_fit_are_errors(tmp_path: Path, name: str, content: by
     (tmp_path / name).write_bytes(content)
     with pytest.raises((ValueError, FileNotFoundError), match=complaint):
         divided(Indices(path=str(tmp_path / name)))
-
-
-@pytest.mark.ray
-@pytest.mark.usefixtures("ray_session")
-@pytest.mark.slow
-def test_given_rows_and_changed_inputs_give_the_same_bits_on_ray(tmp_path: Path) -> None:
-    rows = [list(range(client, 600, 6)) for client in range(6)]
-    skew = {"name": "rotation", "groups": 4}
-    raw = digits(
-        data__clients=6,
-        data__partition={"name": "indices", "rows": rows},
-        data__skew=skew,
-        data__local_test=0.2,
-        run__evaluate_clients="all",
-        world__dispatch={"per_round": 3},
-    )
-    same_on_ray(raw, tmp_path)

@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Raw, Simulate, digits
 from data_sets import DATA
 from PIL import Image
 
 from raysim.data import Dataset, federate
 from raysim.data.federation.server import NoServerData
-from raysim.parts.rng import generator
 
 Users = dict[str, tuple[list[Any], list[Any]]]
 
@@ -136,20 +134,6 @@ def test_of_all_data_a_share_of_each_users_samples_tests(tmp_path: Path) -> None
     np.testing.assert_array_equal(dataset.test.x, again.test.x)
 
 
-def test_users_may_be_in_the_test_files_alone(tmp_path: Path) -> None:
-    write_leaf(tmp_path / "train/0.json", {"b": ([drawing(1)], [0])})
-    write_leaf(tmp_path / "test/0.json", {"a": ([drawing(2)], [0])})
-    dataset = load("femnist", tmp_path)
-    assert (dataset.train.columns["user"].tolist(), dataset.test.columns["user"].tolist()) == ([1], [0])
-    for local_test, evaluating in (("test", None), (0.2, 1)):
-        data = DATA.validate_python({"name": "femnist", "path": str(tmp_path), "clients": 1, "local_test": local_test})
-        if evaluating:
-            assert len(federate(data, NoServerData(), seed=0).evaluation_rows) == evaluating
-            continue
-        with pytest.raises(ValueError, match=r"data.local_test: must leave test samples that evaluate.*take a share"):
-            federate(data, NoServerData(), seed=0)
-
-
 @pytest.fixture
 def celeba(tmp_path: Path) -> Path:
     """Two celebrities with two photographs each, and one that tests; every pixel has the file's number."""
@@ -198,38 +182,10 @@ def test_files_that_are_not_leafs_are_errors(tmp_path: Path, content: str, compl
         load("femnist", tmp_path)
 
 
-def test_unequal_numbers_of_x_and_y_are_an_error(celeba: Path) -> None:
-    write_leaf(celeba / "train/0.json", {"9": (["000000.jpg", "000001.jpg"], [0])})
-    with pytest.raises(ValueError, match="user '9' has 2 x and 1 y"):
-        load("celeba", celeba)
-
-
 @pytest.mark.parametrize("name", ["femnist", "celeba"])
 def test_a_folder_without_files_is_an_error_with_the_cure(tmp_path: Path, name: str) -> None:
     with pytest.raises(FileNotFoundError, match=r"must have JSON files in `train` and `test`, or in `all_data`, but"):
         load(name, tmp_path / "nowhere")
-
-
-def test_a_run_with_users_for_clients(simulate: Simulate, tmp_path: Path) -> None:
-    """Ten writers, of two labels that tell them apart: black above or below."""
-
-    def user(key: int) -> tuple[list[Any], list[Any]]:
-        labels = generator(key, "labels").integers(2, size=8).tolist()
-        return [[0.0] * 392 + [1.0] * 392 if label else [1.0] * 392 + [0.0] * 392 for label in labels], labels
-
-    for i, split in enumerate(("train", "test")):
-        users: Users = {f"f{j}": user(10 * i + j) for j in range(10)}
-        write_leaf(tmp_path / "leaf" / split / "0.json", users)
-    data: Raw = {"name": "femnist", "path": str(tmp_path / "leaf"), "labels": 2, "clients": 8, "unseen": 0.25}
-    raw = {**digits(run__evaluate_clients="all"), "data": data, "algorithm": "fedavg"}
-    raw["world"] = {"dispatch": {"per_round": 6}}
-    result = simulate(raw)
-    partition = result.pandas("partition").groupby(["client", "split"]).samples.sum()
-    assert (partition == 8).all() and len(partition) == 16
-    last = result.pandas("evaluations").query("step == step.max() and metric == 'accuracy'")
-    assert set(last.query("subject == 'client'").member) == set(range(6))
-    assert (last.query("subject == 'global'").samples == 64).all()
-    assert (last.value == 1.0).all()
 
 
 def test_files_that_are_divided_by_user_lead_to_a_run_as_they_are_advised(tmp_path: Path) -> None:

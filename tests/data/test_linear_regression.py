@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from conftest import Raw, Simulate, digits, override
+from conftest import Raw, Simulate, override
 
 from raysim import ScenarioError, parse_scenario
 from raysim.data import Dataset, divided, federate
@@ -82,12 +82,6 @@ def test_the_scenario_s_seed_shuffles_the_samples_among_clients_of_equal_size() 
     assert set(thirds.tolist()) == {0, 1, 2}
 
 
-def test_samples_without_labels_are_counted_under_label_0(simulate: Simulate) -> None:
-    table = simulate(regression(1, data={"name": "linear_regression", "clients": 10, **SMALL, "local_test": 0.1}))
-    rows = table.table("partition").to_pylist()
-    assert {(row["split"], row["label"], row["samples"]) for row in rows} == {("train", 0, 27), ("test", 0, 3)}
-
-
 # Loss and gradient
 
 
@@ -116,14 +110,6 @@ def test_outputs_of_shape_n_1_and_n_are_the_same_and_others_are_refused() -> Non
 # Runs
 
 
-def test_federated_averaging_with_one_step_each_is_gradient_descent(simulate: Simulate) -> None:
-    dataset, w = load(**SMALL), np.zeros(10)
-    for _ in range(3):
-        w -= 0.2 * dataset.train.x.T @ (dataset.train.x @ w - dataset.train.y) / 300
-    result = simulate(regression(3))
-    np.testing.assert_allclose(result.vectors()["w"], w, atol=1e-6)
-
-
 def test_it_converges_to_the_least_squares_solution_and_the_table_has_its_loss(simulate: Simulate) -> None:
     dataset = load(**SMALL)
     best, *_ = np.linalg.lstsq(dataset.train.x.astype(np.float64), dataset.train.y, rcond=None)
@@ -142,33 +128,6 @@ def test_weight_decay_is_the_ridge_term(simulate: Simulate) -> None:
     ridge = np.linalg.solve(x.T @ x / 300 + 0.5 * np.eye(10), x.T @ y / 300)
     result = simulate(regression(100, local={"lr": 0.2, "batch_size": None, "weight_decay": 0.5}))
     np.testing.assert_allclose(result.vectors()["w"], ridge, atol=1e-5)
-
-
-def test_an_mlp_fits_better_than_the_best_linear_model(simulate: Simulate) -> None:
-    """Its outputs are numbers too, each compared with its own target."""
-    local = {"lr": 0.02, "batch_size": 10, "epochs": 10}
-    result = simulate(regression(20, model={"name": "mlp", "hidden": [64]}, local=local))
-    dataset = load(**SMALL)
-    best, *_ = np.linalg.lstsq(dataset.train.x, dataset.train.y, rcond=None)
-    last = result.table("evaluations").to_pylist()[-1]
-    assert last["value"] < 0.9 * loss(dataset, best)
-    predicted = result.module()(torch.from_numpy(dataset.train.x)).detach().numpy()[:, 0]
-    assert last["value"] == pytest.approx(np.square(predicted - dataset.train.y).mean() / 2, rel=1e-5)
-
-
-def test_a_delay_can_be_computed_from_the_work(simulate: Simulate) -> None:
-    """A sample takes 2 · 10 FLOPs forward and twice that backward; a client has 30 and sends 40 bytes up and down."""
-    speeds = {"flops_per_s": 100.0, "up_bytes_per_s": 10.0, "down_bytes_per_s": 20.0}
-    delay = {"name": "compute", **{key: {"name": "constant", "value": value} for key, value in speeds.items()}}
-    result = simulate(regression(2, world={**EVERYBODY, "delay": delay}))
-    arrivals = {row["arrived_at"] - row["dispatched_at"] for row in result.table("updates").to_pylist()}
-    assert arrivals == {30 * 60 / 100 + 40 / 10 + 40 / 20}
-
-
-def test_softmax_regression_learns(simulate: Simulate) -> None:
-    result = simulate(digits(model="linear", data__scale="unit"))
-    accuracy = [row["value"] for row in result.table("evaluations").to_pylist() if row["metric"] == "accuracy"]
-    assert accuracy[0] < 0.3 < accuracy[-1]
 
 
 @pytest.mark.parametrize(

@@ -37,13 +37,6 @@ def test_public_samples_are_of_the_training_set_and_everybody_still_evaluates_on
     assert len(shared().public) == 0
 
 
-def test_public_samples_of_the_test_set_do_not_evaluate() -> None:
-    federation = shared(samples=100, split="test")
-    evaluated = {image.tobytes() for image in federation.test.x[federation.evaluation_rows]}
-    assert len(federation.evaluation_rows) == len(federation.test) - 100
-    assert not evaluated & {image.tobytes() for image in federation.public.x}
-
-
 def test_public_samples_may_be_of_all_training_samples() -> None:
     """Also of those that nobody has, because `train_samples` leaves them out."""
     few = DIGITS.model_copy(update={"train_samples": 100})

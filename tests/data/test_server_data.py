@@ -35,12 +35,6 @@ def images_of(split: Any, rows: np.ndarray | slice = slice(None)) -> set[bytes]:
     return {image.tobytes() for image in split.x[rows]}
 
 
-def test_without_server_data_the_whole_test_set_evaluates() -> None:
-    without = federation("none")
-    assert len(without.server.split) == 0
-    np.testing.assert_array_equal(without.evaluation_rows, np.arange(359))
-
-
 def test_what_the_server_has_of_the_test_set_does_not_evaluate() -> None:
     given = federation(in_domain(100))
     assert (len(given.server.split), len(given.evaluation_rows), given.server.num_classes) == (100, 259, 10)
@@ -251,12 +245,6 @@ def test_what_a_users_own_class_draws_must_be_samples_and_rows(returned: Any, go
         federate(federated(Digits).model_validate(SPLIT), Odd(samples=40), 0)
 
 
-def test_a_class_of_samples_in_domain_is_enough_for_a_server_that_learns_from_labels() -> None:
-    own = FirstTestSamples(samples=40)
-    assert parse_scenario(digits(server_data=own, algorithm="fed_ft")).server_data.name.endswith(":FirstTestSamples")
-    assert len(federate(federated(Digits).model_validate(SPLIT), own, 0).server.split) == 40
-
-
 def test_clients_of_an_out_of_domain_server_must_have_images() -> None:
     raw = digits(server_data={"name": "out_of_domain", "data": "digits"}, model={"name": "transformer"})
     raw["data"] = {"name": "shakespeare", "path": "plays.txt", "clients": 30}
@@ -265,8 +253,3 @@ def test_clients_of_an_out_of_domain_server_must_have_images() -> None:
         match="server_data: out_of_domain holds images, so clients must hold images too, got s",
     ):
         parse_scenario(raw)
-
-
-def test_a_resolved_scenario_with_other_data_is_the_same() -> None:
-    scenario = parse_scenario(digits(server_data={"name": "out_of_domain", "data": "fashion_mnist"}))
-    assert parse_scenario(scenario.resolved()) == scenario

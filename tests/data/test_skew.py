@@ -52,13 +52,6 @@ def test_what_is_nobody_s_own_is_not_changed() -> None:
     assert torch.equal(skewed(held.test, held.evaluation_rows)[0], plain(held.test, held.evaluation_rows)[0])
 
 
-def test_a_run_is_another_with_skew_and_none_without(tmp_path: Path) -> None:
-    def digest(**more: Any) -> str:
-        return raysim.run(parse_scenario(digits(**more)), out=tmp_path, inline=True).digest
-
-    assert len({digest(), digest(data__skew=None), digest(data__skew={"name": "noise", "sigma": 0.2})}) == 2
-
-
 def test_what_cannot_be_changed_is_told(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", x=np.random.default_rng(0).random((50, 4)), y=np.arange(50) % 2)
     flat = {"name": "arrays", "path": str(tmp_path / "a.npz"), "clients": 2, "partition": "iid"}

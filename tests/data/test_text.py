@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from raysim import ScenarioError, parse_scenario
 from raysim.data import Dataset, federate, federated
-from raysim.data.federation.server import InDomain, NoServerData
+from raysim.data.federation.server import NoServerData
 from raysim.data.sources.shakespeare import (
     BEGIN,
     CHARACTERS,
@@ -25,7 +25,6 @@ from raysim.data.sources.shakespeare import (
     windows,
 )
 from raysim.local.outputs import cross_entropy, predicted
-from raysim.local.samples import Loader
 
 PLAY = """\
 ROMEO:
@@ -123,12 +122,6 @@ def test_only_the_next_character_may_be_predicted(play: Path) -> None:
     np.testing.assert_array_equal(following.y, every.y[:, -1])
 
 
-def test_windows_may_overlap(play: Path) -> None:
-    """C has 102 ids, of which 82 train: 72 windows of 11 ids, each of which starts at an id of its own."""
-    dataset = load(play, length=10, stride=1)
-    assert (dataset.train.columns["user"] == 1).sum() == 72
-
-
 def test_each_client_is_a_role_and_tests_on_its_own_text(play: Path) -> None:
     federation = federate(part(play, length=10, clients=2), NoServerData(), seed=0)
     digit = encode("0123456789")
@@ -139,11 +132,6 @@ def test_each_client_is_a_role_and_tests_on_its_own_text(play: Path) -> None:
     table = federation.partition_table()
     assert table["samples"][table["split"] == "train"].tolist() == [4, 8]
     assert set(table["label"]) == {0}
-
-
-def test_a_server_may_have_text_of_the_clients(play: Path) -> None:
-    federation = federate(part(play, length=10, clients=2), InDomain(samples=1), seed=0)
-    assert federation.server.split.x.shape == (1, 10)
 
 
 def write_leaf(folder: Path, split: str, users: dict[str, list[tuple[str, str]]]) -> None:
@@ -218,14 +206,6 @@ def test_cross_entropy_is_the_mean_over_all_that_is_predicted() -> None:
     assert cross_entropy(logits[:, 0], every[:, 0]).item() == pytest.approx(each[::3].mean().item())
     assert torch.equal(predicted(logits, every), logits)
     assert torch.equal(predicted(logits, every[:, 2]), logits[:, 2])
-
-
-def test_tokens_stay_integers(play: Path) -> None:
-    split = load(play, length=10).train
-    x, y = Loader((), (), torch.device("cpu"))(split, np.array([3, 1]))
-    assert (x.dtype, y.dtype) == (torch.int64, torch.int64)
-    assert x.tolist() == split.x[[3, 1]].tolist()
-    assert y.shape == (2, 10)
 
 
 @pytest.mark.parametrize("algorithm", ["fedavg", "knn_per"])

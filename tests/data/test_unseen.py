@@ -44,13 +44,6 @@ def test_who_takes_no_part_must_leave_others(change: Raw, expected: str) -> None
     assert expected in str(error.value)
 
 
-def test_all_peers_take_part() -> None:
-    raw = digits(algorithm="decfedavg", topology="ring", data__unseen=0.1)
-    del raw["world"]
-    with pytest.raises(ScenarioError, match=r"data.unseen: must be 0, for peers all train, got 0.1; leave it out"):
-        parse_scenario(raw)
-
-
 @pytest.mark.parametrize("clients", [3, 7, 9, 11, 1_000_003])
 def test_the_share_that_is_advised_makes_one_client_unseen(clients: int) -> None:
     (advice,) = part_of_digits(clients=clients, unseen=1e-8).division_problems()

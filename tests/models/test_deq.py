@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from conftest import Simulate, digits, override
@@ -91,13 +90,3 @@ def test_models_without_equilibrium_layers_say_nothing_of_solves(simulate: Simul
     for column in ("solver_iterations", "solver_residual", "unconverged"):
         assert updates[column].null_count == len(updates)
     assert set(result.pandas("evaluations").metric) == {"accuracy", "loss"}
-
-
-def test_runs_have_the_same_bits_and_the_model_can_be_read(simulate: Simulate) -> None:
-    raw = digits(model={**MODEL, "backward": "implicit"}, algorithm="fedavg", run__rounds=2, run__evaluate_every=2)
-    one, other = simulate(raw), simulate(raw)
-    assert one.digest == other.digest
-    module = one.module()
-    inputs = draw(3, 1, 8, 8)
-    assert np.array_equal(module(inputs).detach(), other.module()(inputs).detach())
-    assert module.equilibrium.g.linear.weight.abs().sum(1).max() <= 0.99 + 1e-5

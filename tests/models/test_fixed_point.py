@@ -35,12 +35,6 @@ def test_anderson_s_step_is_exact_on_a_line() -> None:
     assert (found.z.item(), found.iterations.item()) == (2.0, 3)
 
 
-def test_a_ridge_draws_coefficients_to_their_mean() -> None:
-    """For steps 1 and 1/2 and ridge 1: a_1 + a_2 = 1 minimising (a_1 + a_2/2)^2 + a_1^2 + a_2^2, so a = (1/3, 2/3)."""
-    points, steps = torch.tensor([[[0.0], [1.0]]]), torch.tensor([[[1.0], [0.5]]])
-    assert mixture(points, steps, ridge=1.0, damping=1.0).item() == pytest.approx(1 / 3 * 1 + 2 / 3 * 1.5)
-
-
 @pytest.mark.parametrize("factor", [1e-6, 1e6])
 def test_anderson_mixes_alike_at_all_scales(factor: float) -> None:
     points, steps = draw(2, 5, 8), draw(2, 5, 8, seed=1)

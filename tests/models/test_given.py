@@ -117,14 +117,6 @@ def test_torchscript_is_told_with_what_to_do() -> None:
         raysim.parse_scenario(given(torch.jit.trace(nn.Linear(64, 10), torch.zeros(1, 64))))
 
 
-def test_a_copy_predicts_the_same() -> None:
-    module = called()
-    x, given_module = torch.ones(2, 64), GivenModule.copy_of(module)
-    copied = given_module.module()
-    assert torch.equal(copied(x), module(x))
-    assert GivenModule.copy_of(copied) == given_module
-
-
 @pytest.mark.parametrize("kind", [torch.bfloat16, torch.float32, torch.float64])
 def test_tensors_with_gradients_and_of_types_that_numpy_lacks_are_data(kind: torch.dtype) -> None:
     values = torch.tensor([[0.5, 2.0]], dtype=kind, requires_grad=True)

@@ -99,21 +99,6 @@ def test_the_personal_part_comes_last_and_on_a_64_byte_boundary() -> None:
     assert layout.entries[1].offset == 1 and layout.entries[1].size == 135
 
 
-def test_without_a_personal_part_nothing_is_padded() -> None:
-    layout = Layout(Net())
-    assert layout.cut == layout.size == layout.parameters == 175
-
-
-def test_all_may_be_personal() -> None:
-    layout = Layout(nn.Linear(3, 2), ("weight", "bias"))
-    assert (layout.cut, layout.size) == (0, 8)
-
-
-def test_frozen_parameters_have_no_place() -> None:
-    names = {e.name for e in Layout(Net()).entries}
-    assert "frozen" not in names and "conv.weight" in names
-
-
 def test_the_nearest_prefixes_are_named() -> None:
     with pytest.raises(ValueError, match=r"`personal` 'haed' must be .* nearest are 'head'"):
         Layout(Net(), ("haed",))

@@ -82,23 +82,6 @@ def test_targets_that_can_have_no_adapter_are_refused(target: str) -> None:
         vit(lora=Lora(targets=("mlp.fc1", target)))
 
 
-def test_a_run_sends_low_rank_terms_and_its_model_has_the_frozen_rest(simulate: Simulate) -> None:
-    model = {"name": "timm", "model": VIT, "image_size": 32, "lora": {"rank": 2, "targets": ["attn.qkv"]}}
-    small = {"run__rounds": 1, "run__evaluate_every": 1, "data__clients": 40, "world": {"dispatch": {"per_round": 2}}}
-    result = simulate(digits(model=model, algorithm="fedavg", **small))
-    size = 12 * 2 * 4 * 192 + 10 * 193
-    assert len(result.vectors()["w"]) == size
-    updates = result.table("updates")
-    assert set(updates["up_bytes"].drop_null().to_pylist()) == {4 * size}
-    same = Timm(model=VIT, image_size=32, lora=Lora(rank=2, targets=("attn.qkv",)))
-    module, fresh = result.module(), initialise(same, (1, 8, 8), 10, seed=0)
-    trained, frozen = module.blocks[0].attn.qkv, fresh.blocks[0].attn.qkv
-    assert torch.equal(trained.base_layer.weight, frozen.base_layer.weight)
-    assert torch.equal(module.norm.weight, fresh.norm.weight)
-    assert trained.lora_B["default"].weight.any() and not frozen.lora_B["default"].weight.any()
-    assert not torch.equal(module.head.weight, fresh.head.weight)
-
-
 # --- all models -------------------------------------------------------------------------------------------------------
 
 

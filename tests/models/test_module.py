@@ -10,7 +10,6 @@ import pytest
 import torch
 from conftest import Raw, Simulate, digits
 from model_inputs import CIFAR, MNIST, images
-from same_bits import same_on_ray
 
 import raysim
 from raysim.models import Module
@@ -49,13 +48,6 @@ def test_a_module_computes_what_it_computes_outside_of_raysim() -> None:
         assert torch.equal(module(x.contiguous(memory_format=torch.channels_last)), plain(x))
 
 
-@pytest.mark.ray
-@pytest.mark.usefixtures("ray_session")
-@pytest.mark.slow
-def test_the_same_bits_on_ray(tmp_path: Path) -> None:
-    same_on_ray(own("Net"), tmp_path)
-
-
 def test_a_module_itself_trains_from_its_values(tmp_path: Path) -> None:
     world = {"dispatch": {"per_round": 6}}
     net = own_modules.Net((1, 8, 8), 10)
@@ -73,15 +65,6 @@ def test_a_module_itself_trains_from_its_values(tmp_path: Path) -> None:
         raysim.Result(result.folder).module()
     again = raysim.Result(result.folder, model=Module.of(own_modules.Net((1, 8, 8), 10)))
     assert torch.equal(again.state_dict()["head.weight"], result.state_dict()["head.weight"])
-
-
-def test_modules_are_equal_if_all_their_values_are(tmp_path: Path) -> None:
-    net = own_modules.Net((1, 8, 8), 10)
-    before = Module.of(net)
-    assert before == Module.of(net)
-    with torch.no_grad():
-        net.head.bias[0] += 1
-    assert before != Module.of(net)
 
 
 SCRIPT = """

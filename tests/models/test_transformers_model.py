@@ -8,16 +8,15 @@ import numpy as np
 import pytest
 import torch
 from conftest import ROOT, Simulate
-from peft import LoraConfig, get_peft_model
 from ruamel.yaml import YAML
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 import raysim
-from raysim.data import Arrays, NamedArrays, divided, federate
+from raysim.data import Arrays, NamedArrays, divided
 from raysim.data.federation.partition import Iid
 from raysim.local.net import Net
-from raysim.models import CausalLM, Lora, MaskedLM, SequenceClassifier
+from raysim.models import CausalLM, Lora, SequenceClassifier
 from raysim.models.build import initialise
 from raysim.parts.errors import BadInput, located
 from raysim.parts.rng import generator
@@ -84,40 +83,6 @@ def test_a_round_is_a_step_of_a_plain_loop_on_tied_weights(tmp_path: Path) -> No
     assert trained.lm_head.weight is trained.transformer.wte.weight
     for (name, value), gradient in zip(values.items(), gradients, strict=True):
         torch.testing.assert_close(trained.get_parameter(name), value - 0.5 * gradient, rtol=0, atol=1e-6)
-
-
-@pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing:FutureWarning")  # peft asks for it
-def test_a_round_of_adapters_is_that_of_peft_and_the_loss_of_transformers(folder: Path, tmp_path: Path) -> None:
-    """Two clients take two steps each on transformers' own loss, and their adapters are averaged by samples."""
-    arrays = {"input_ids": IDS, "attention_mask": MASK, "y": NEXT}
-    data = divided(Arrays.of(arrays, **KEYS), clients=2, partition=Iid())
-    part = CausalLM(path=str(folder), lora=Lora(rank=2, alpha=6.0, targets=("c_attn", "c_fc")))
-    raw = {"name": "lm", "data": data, "model": part, "algorithm": "fedavg", "run": {"rounds": 1}}
-    raw |= {"local": {"lr": 0.5, "batch_size": None, "epochs": 2}, "world": {"dispatch": {"per_round": 2}}}
-    result = raysim.run(raw, inline=True, out=tmp_path)
-    scenario = raysim.parse_scenario(raw)
-    federation = federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
-    first = dict(initialise(part, SHAPE, 20, 0).named_parameters())
-    config = LoraConfig(r=2, lora_alpha=6, target_modules=["c_attn", "c_fc"], fan_in_fan_out=True)
-    sums: dict[str, Any] = {}
-    for client in (0, 1):
-        plain = transformers.AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager")
-        tuned = get_peft_model(plain, config)
-        values = {name.removeprefix("base_model.model."): p for name, p in tuned.named_parameters() if p.requires_grad}
-        for name, value in values.items():
-            value.data.copy_(first[name])
-        optimiser, rows = torch.optim.SGD(values.values(), lr=0.5), federation.train_rows(client)
-        ids, mask = (torch.from_numpy(federation.train.x[key][rows].astype(np.int64)) for key in arrays if key != "y")
-        for _ in range(2):
-            optimiser.zero_grad()
-            tuned(input_ids=ids, attention_mask=mask, labels=ids.where(mask > 0, -100)).loss.backward()
-            optimiser.step()
-        share = float(federation.samples[client] / federation.samples.sum())
-        sums = {name: sums.get(name, 0) + share * value.detach() for name, value in values.items()}
-    found = dict(result.module().named_parameters())
-    assert len(sums) == 8 and any(value.abs().max() > 1e-3 for name, value in sums.items() if "lora_B" in name)
-    for name, value in sums.items():
-        torch.testing.assert_close(found[name], value, rtol=0, atol=1e-6)
 
 
 def test_a_seed_decides_the_weights_and_classifiers_do_not_see_padding() -> None:
@@ -229,11 +194,6 @@ def test_a_folder_without_weights_is_refused(folder: Path, tmp_path: Path) -> No
     (tmp_path / "config.json").write_text((folder / "config.json").read_text())
     with pytest.raises(BadInput, match="must give a causal_lm of transformers, got"), located("model"):
         initialise(CausalLM(path=str(tmp_path)), (12,), 20, 0)
-
-
-def test_masked_tokens_are_predicted_at_their_places() -> None:
-    module = initialise(MaskedLM(config=BERT), SHAPE, 20, 0)
-    assert module(inputs()).shape == (40, 12, 20)
 
 
 def shipped(name: str) -> Any:
