@@ -33,23 +33,6 @@ _MUST = {
     "literal_error": "must be {expected}",
 }
 
-# Names in other simulators and in papers, without underscores, and the keys here.
-_OTHERS = {
-    **dict.fromkeys(("learningrate", "stepsize", "locallr", "clientlr"), "local.lr"),
-    **dict.fromkeys(("serverlearningrate", "globallr"), "algorithm.server_lr"),
-    **dict.fromkeys(("batchsize", "localbatchsize"), "local.batch_size"),
-    **dict.fromkeys(("localepochs", "numepochs", "clientepochs"), "local.epochs"),
-    **dict.fromkeys(("localsteps", "numsteps"), "local.steps"),
-    "momentum": "local.optimizer.momentum",
-    **dict.fromkeys(("optim", "localoptimizer"), "local.optimizer"),
-    **dict.fromkeys(("numclients", "nclients", "totalclients", "numberofclients"), "data.clients"),
-    **dict.fromkeys(("clientsperround", "perround", "cohortsize"), "world.dispatch.per_round"),
-    **dict.fromkeys(("numrounds", "nrounds", "globalrounds", "commrounds"), "run.rounds"),
-    **dict.fromkeys(("dataset", "datasetname"), "data.name"),
-    **dict.fromkeys(("modelname", "arch", "architecture"), "model.name"),
-    **dict.fromkeys(("randomseed", "globalseed"), "seed"),
-}
-
 
 def explain(error: ValidationError, schema: type[Part], raw: dict[str, Any]) -> list[Problem]:
     """Returns one problem for each path.
@@ -98,14 +81,12 @@ def _constant(owner: type[Part], key: int | str) -> bool:
 
 
 def _elsewhere(key: str, at: str, root: type[Part], raw: dict[str, Any]) -> list[str]:
-    """Returns the paths that are probably meant by an unknown key: the known name of another one, or the shortest paths
-    of the same last word, in parts that the file names. None where another part has the key just there.
+    """Returns the paths that are probably meant by an unknown key: the shortest ones of the same last word, in parts
+    that the file names. None where another part has the key just there.
 
     at: the path of the block that has it.
     """
     here = f"{at}.{key}" if at else key
-    if path := _OTHERS.get(key.lower().replace("_", "").replace("-", "")):
-        return [path.removeprefix(f"{at}.")] if path != here else []
     every = _places(root).get(key, [])
     if any(path == here for path, _ in every):
         return []
