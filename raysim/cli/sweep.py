@@ -111,7 +111,7 @@ def _run_all(console: Console, plan: Plan, folder: Path, *, observers: list[Any]
                 helps = status.cure(flatten(scenarios[place].resolved())) if status is Status.DIVERGED else ""
                 why = "; ".join(filter(None, (news.why, helps and f"what mostly helps: {helps}")))
                 console.print(f"[{status.colour}]{status}[/] {escape(names[place])}: {escape(why)}", soft_wrap=True)
-    console.print(_tally("run", (outcome.status for outcome in outcomes.values())))
+    console.print(_tally("run", (outcomes[place].status for place in sorted(outcomes))))
     failed = [(place, outcome) for place, outcome in sorted(outcomes.items()) if outcome.status == "failed"]
     for place, outcome in failed:
         _show_failure(console, names[place], outcome)
