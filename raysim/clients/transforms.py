@@ -26,16 +26,25 @@ class NormBound(Uplink):
         return Decoded(vector * (self.max / norm) if norm > self.max else vector)
 
 
-class Sparse(Uplink):
+class Remembering(Uplink):
+    """A transform that may have a memory of what is cut off. A subclass adds its `name`."""
+
+    memory: Literal["none", "ef14"] = "none"
+    """ef14: what this transform and the codecs after it cut off is added to the client's next update, or the peer's
+    next message (Seide et al. 2014; Karimireddy et al. 2019). none: it is lost."""
+
+    @property
+    def remembers(self) -> bool:
+        return self.memory != "none"
+
+
+class Sparse(Remembering):
     """A transform that sends some numbers of a vector; the others are zero. A subclass adds its `name`."""
 
     share: Annotated[PositiveShare | None, Field(examples=[0.1])] = None
     """Share of the numbers that are sent, rounded down, and at least one."""
     k: Count | None = None
     """How many numbers are sent, in place of `share`."""
-    memory: Literal["none", "ef14"] = "none"
-    """ef14: what this transform and the codecs after it cut off is added to the client's next update, or the peer's
-    next message (Seide et al. 2014; Karimireddy et al. 2019). none: it is lost."""
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:
@@ -43,10 +52,6 @@ class Sparse(Uplink):
             got = "none of them" if self.k is None else "both"
             raise ValueError(f"must have one of share and k, got {got}; set share, for example to 0.1")
         return self
-
-    @property
-    def remembers(self) -> bool:
-        return self.memory != "none"
 
     def number(self, length: int) -> int:
         """Returns how many of so many numbers are sent."""
@@ -151,5 +156,22 @@ class Quantise(Uplink):
         return before._replace(value_bits=self.bits, other_bits=before.other_bits + 32)
 
 
-UPLINKS: tuple[type[Uplink], ...] = (NormBound, TopNumbers, RandomNumbers, Half, Quantise)
+class Sign(Remembering):
+    """Sends the sign of each number, of which 0 has that of 1, and one scale (signSGD; EF-sign with `memory: ef14`)."""
+
+    name: str = "sign"
+    scale: Literal["mean", "none"] = "mean"
+    """mean: signs are multiplied by the mean of |u|, which travels in 32 bits. none: what is decoded is 1 and -1."""
+
+    def send(self, vector: Tensor, kept: Record, at: UplinkPoint) -> Decoded:
+        import torch
+
+        scale = vector.abs().mean() if self.scale == "mean" else torch.ones_like(vector[:1])
+        return Decoded(torch.where(vector.isnan(), vector, torch.where(vector < 0, -scale, scale)))  # NaN shows
+
+    def size(self, before: Size) -> Size:
+        return before._replace(value_bits=1, other_bits=before.other_bits + (32 if self.scale == "mean" else 0))
+
+
+UPLINKS: tuple[type[Uplink], ...] = (NormBound, TopNumbers, RandomNumbers, Half, Quantise, Sign)
 AnUplink = Annotated[Uplink, OneOf(UPLINKS, "raysim.uplink")]

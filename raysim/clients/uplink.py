@@ -114,5 +114,6 @@ def uplink_problems(transforms: Sequence[Uplink], increments: Sequence[str], alg
     for place, one in enumerate(transforms if increments else ()):
         if place not in covered:
             what = f"{algorithm} sums up the changes that clients send ({', '.join(increments)})"
-            text = f"{what}, so what {one.name} cuts off would be lost for good; take top_k with memory: ef14 before it"
+            cure = "give it memory: ef14" if hasattr(one, "memory") else "take top_k with memory: ef14 before it"
+            text = f"{what}, so what {one.name} cuts off would be lost for good; {cure}"
             yield Problem(f"uplink.{place}", text if one.kind == "codec" else f"{what}; leave {one.name} out")

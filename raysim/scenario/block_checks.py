@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from raysim.algorithms import Central
 from raysim.algorithms.algorithm import Algorithm
 from raysim.clients import Behaviour, group_problems
+from raysim.clients.transforms import Sign, Sparse
 from raysim.clients.uplink import uplink_problems
 from raysim.data.sources.shakespeare import Shakespeare
 from raysim.data.sources.synthetic import LinearRegression, Quadratic
@@ -50,6 +51,10 @@ def transform_problems(scenario: Scenario) -> Iterator[Problem]:
         yield Problem("uplink", f"must be left out for {algorithm.name}, which says itself what travels; leave it out")
     increments = algorithm.increments if isinstance(algorithm, Central) else ()
     yield from uplink_problems(transforms, increments, algorithm.name)
+    sparse = next((place for place, one in enumerate(transforms) if isinstance(one, Sparse)), len(transforms))
+    for place in (place for place, one in enumerate(transforms) if isinstance(one, Sign) and place > sparse):
+        text = f"must be left out, for uplink.{sparse} leaves numbers out, and 0 has no sign; take one of them"
+        yield Problem(f"uplink.{place}", text)
     for place, one in enumerate(transforms if scenario.world.delay.needs_cost and not scenario.has_server else ()):
         for key in one.schedules:
             text = "must be a number where delays between peers are computed, got a schedule; give one"

@@ -12,7 +12,7 @@ from pytest import approx
 import raysim
 from raysim import ScenarioError, parse_scenario, run
 from raysim.algorithms import Inbox
-from raysim.clients.transforms import Half, NormBound, Quantise, RandomNumbers, TopNumbers
+from raysim.clients.transforms import Half, NormBound, Quantise, RandomNumbers, Sign, TopNumbers
 from raysim.clients.uplink import Size, Uplink, UplinkPoint
 from raysim.laws.runs import PicklingPool, carried_out
 from raysim.terms import ClientState, Record
@@ -53,6 +53,10 @@ def sent(transform: Uplink, vector: list[float]) -> list[float]:
         (Half(), [1.00390625, 2.0], [1.0, 2.0]),
         (Quantise(bits=4, stochastic=False), [1.0, -0.6, 0.3], [1.0, -4 / 7, 2 / 7]),
         (Quantise(), [0.0, 0.0], [0.0, 0.0]),
+        (Sign(), U, [2.125, -2.125, 2.125, -2.125]),
+        (Sign(), [0.0, -0.0, -3.0], [1.0, 1.0, -1.0]),  # 0 has the sign of 1, for there are two symbols
+        (Sign(), [0.0, 0.0], [0.0, 0.0]),
+        (Sign(scale="none"), [*U, 0.0], [1.0, -1.0, 1.0, -1.0, 1.0]),
     ],
 )
 def test_what_is_decoded(transform: Uplink, vector: list[float], expected: list[float]) -> None:
@@ -87,6 +91,8 @@ def test_random_places_are_right_in_the_mean() -> None:
         ([Quantise()], 199_214),
         ([TopNumbers(share=0.01), Quantise(), NormBound(max=1.0)], 1992 + 4 + 1992 * 18 // 8),
         ([RandomNumbers(k=1000), Half()], 2008),
+        ([Sign()], 24_902 + 4),  # 24,901.25 bytes of signs
+        ([Sign(scale="none", memory="ef14")], 24_902),
     ],
 )
 def test_sizes(transforms: list[Uplink], bytes_: int) -> None:
@@ -124,6 +130,13 @@ def test_a_memory_covers_codecs_and_no_bound() -> None:
     halves = [TopNumbers(k=1, memory="ef14"), Half()]
     _, kept = passed(halves, torch.tensor([1.00390625, 0.5]), (2,), {}, draw)
     assert kept[0]["memory"].tolist() == [0.00390625, 0.5]
+
+
+def test_signs_with_a_memory() -> None:
+    _, kept = passed([Sign(memory="ef14")], torch.tensor(U), (4,), {}, draw)
+    assert kept[0]["memory"].tolist() == [0.875, 1.125, -1.625, -1.875]
+    again, _ = passed([Sign(memory="ef14")], torch.zeros(4), (4,), kept, draw)
+    assert again.tolist() == [1.375, 1.375, -1.375, -1.375]
 
 
 def test_peers_mix_what_is_decoded_and_keep_their_mean() -> None:
@@ -195,6 +208,8 @@ def test_padding_is_not_seen(simulate: Simulate) -> None:
     [
         ({"uplink": [SPARSE, SPARSE]}, "uplink.1.memory: must be none, for uplink.0 has a memory"),
         ({"uplink": [{"name": "top_k"}]}, "must have one of share and k, got none"),
+        ({"uplink": [SPARSE, {"name": "sign"}]}, "uplink.1: must be left out, for uplink.0 leaves numbers out"),
+        ({"algorithm": "mifa", "uplink": [{"name": "sign"}]}, "uplink.0: mifa .* give it memory: ef14"),
         (
             {"algorithm": "scaffold", "uplink": [{"name": "half"}]},
             "uplink.0: scaffold sums up .* take top_k with",
