@@ -10,7 +10,7 @@ class UplinkTemplate(Uplink):
     name: str = "template"
 
     def send(self, vector: Tensor, kept: Record, at: UplinkPoint) -> Decoded:
-        return Decoded(vector.sign() * vector.abs().mean())  # what the receiver decodes, not what travels
+        return Decoded(vector.abs().mean().copysign(vector))  # what the receiver decodes, not what travels
 
     def size(self, before: Size) -> Size:  # what travels, in bits, known before anything is trained
         return before._replace(value_bits=1, other_bits=before.other_bits + 32)
