@@ -102,12 +102,12 @@ DAMAGES: dict[str, Any] = {
     ),
     "run.json: must be JSON, got Infinity, which is no number of JSON": _info("loop", float("inf")),
     "run.json: machines.0: must be a block of keys, got 'x'": _info("machines", ["x"]),
-    "run.json: depends_on.modules: must be a block of keys, got None": _info("depends_on", {"raysim": "0.1.0"}),
-    "run.json: best.metric: must be text, got None": _info("best", {"split": "test", "value": 1.0, "step": 1}),
-    "run.json: machines.0.workers: must be text, got 0": _info("machines", [{"workers": [0]}]),
+    "run.json: depends_on.modules: must be there, got {'raysim': '0.1.0'}": _info("depends_on", {"raysim": "0.1.0"}),
+    "run.json: best.metric: must be there, got {": _info("best", {"split": "test", "value": 1.0, "step": 1}),
+    "run.json: machines.0.workers.0: must be text, got 0": _info("machines", [{"workers": [0]}]),
     "run.json: must be JSON, got 10000000000000000000, which has more than 64 bits": _info("seed", 10**19),
-    "run.json: left.step: must be an integer, got None": _info("left", {"model": "x"}),
-    "run.json: input_shape: must be an integer, got [1]": _info("input_shape", [[1]]),
+    "run.json: left.step: must be there, got {'model': 'x'}": _info("left", {"model": "x"}),
+    "run.json: input_shape.0: must be an integer, got [1]": _info("input_shape", [[1]]),
     "run.json: git: must be a block of keys, got 1": _info("git", 1),
 }
 
