@@ -22,6 +22,10 @@ class FedDyn(FedAvg):
     alpha: Positive = 0.01
     """Weight alpha of the term alpha / 2 |w - w_t|^2 in a client's objective. The paper tunes it over 0.001 to 0.1."""
 
+    @property
+    def increments(self) -> tuple[str, ...]:
+        return ("delta",)  # of which h is the sum, as the clients' gradients are of what they trained
+
     def init(self, model: Model, population: Population) -> Record:
         return {**self.starting(model.w), "h": model.w * 0}
 

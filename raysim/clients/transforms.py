@@ -92,7 +92,15 @@ class RandomNumbers(Sparse):
 
     name: str = "random_k"
     scaled: bool = True
-    """Whether what is sent is multiplied by n / k, for n numbers of which k are sent, so that its mean is right."""
+    """Whether what is sent is multiplied by n / k, for n numbers of which k are sent, so that its mean is right. Must
+    be false with a memory, which would grow without end."""
+
+    @model_validator(mode="after")
+    def _shortens(self) -> Self:
+        if self.remembers and self.scaled:
+            text = "a memory adds next time what was multiplied too much, and grows without end; set scaled to false"
+            raise ValueError(f"must not have both scaled and memory: {self.memory}, for {text}")
+        return self
 
     def send(self, vector: Tensor, kept: Record, at: UplinkPoint) -> Decoded:
         import torch

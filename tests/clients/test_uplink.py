@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from conftest import Raw, Simulate, digits
+from conftest import Raw, Simulate, digits, quadratic
 from pytest import approx
 
 import raysim
@@ -203,6 +203,20 @@ def test_padding_is_not_seen(simulate: Simulate) -> None:
     assert set(simulate(raw).pandas("updates").up_bytes.dropna()) == {2 * (64 * 16 + 16)}
 
 
+def test_random_places_with_a_memory_lose_nothing(simulate: Simulate) -> None:
+    one = {"name": "random_k", "k": 2, "scaled": False, "memory": "ef14"}
+    raw = quadratic([U], "fedavg", {"dispatch": {"per_round": 1}}, 200, local__lr=0.1, uplink=[one])
+    assert simulate(raw).module().x.tolist() == approx(U, abs=1e-3)
+
+
+def test_feddyn_with_a_memory_finds_the_optimum_of_all_clients(simulate: Simulate) -> None:
+    """Without one, it would stay at another point, for h would not be what the clients' gradients are."""
+    algorithm, world = {"name": "feddyn", "alpha": 0.5}, {"dispatch": {"per_round": 2}}
+    chain = [{"name": "top_k", "k": 1, "memory": "ef14"}]
+    raw = quadratic([[3, -1], [1, 7]], algorithm, world, 400, local__lr=0.3, local__steps=2, uplink=chain)
+    assert simulate(raw).module().x.tolist() == approx([2, 3], abs=1e-3)
+
+
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
@@ -210,6 +224,8 @@ def test_padding_is_not_seen(simulate: Simulate) -> None:
         ({"uplink": [{"name": "top_k"}]}, "must have one of share and k, got none"),
         ({"uplink": [SPARSE, {"name": "sign"}]}, "uplink.1: must be left out, for uplink.0 leaves numbers out"),
         ({"algorithm": "mifa", "uplink": [{"name": "sign"}]}, "uplink.0: mifa .* give it memory: ef14"),
+        ({"uplink": [{**SPARSE, "name": "random_k"}]}, "uplink.0: must not have both scaled and memory: .* to false"),
+        ({"algorithm": "feddyn", "uplink": [{"name": "half"}]}, "uplink.0: feddyn sums up .* take top_k with"),
         (
             {"algorithm": "scaffold", "uplink": [{"name": "half"}]},
             "uplink.0: scaffold sums up .* take top_k with",
