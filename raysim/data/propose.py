@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 
 from raysim.data.loaded import load
-from raysim.data.sources.columns import is_numeric, plain
+from raysim.data.sources.columns import is_numeric, plain, require_one_of_each
 from raysim.data.sources.inputs import kind_of
 from raysim.data.sources.labels import MOST, Said, one_axis, questions
 from raysim.data.sources.pixels import SUFFIXES as PICTURES
@@ -105,6 +105,7 @@ def _table(path: Path) -> Iterator[Guess]:
         if cells.delimiter != ("\t" if ".tsv" in path.suffixes else ","):
             yield Guess("delimiter", cells.delimiter, "it cuts the line of names into most")
     rows = read_files("path", (str(path),), cells)
+    require_one_of_each(rows, rows.table.column_names)
     if any(_decimal_commas(rows.table, name) for name in rows.table.column_names):
         cells = cells._replace(decimal=",")
         yield Guess("decimal", ",", "all cells of a column are numbers then, and not all could be thousands")
@@ -182,7 +183,7 @@ def _task(y: np.ndarray) -> Iterator[Guess]:
         yield Guess("task", "multi_label", "0 and 1 for each sample")
     else:
         yield Guess("task", "classes", "whole numbers at several places")
-        if questions([y], Said("classes")):
+        if questions([y], Said("classes")) and len(np.unique(y)) > 2:
             yield Guess("ignore", int(y.max()), "the largest label lies apart, as that of pixels without one does")
 
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from raysim import RunFailed, ScenarioError, parse_scenario, run
 from raysim.parts.rng import generator
+from results.yaml import parse
 
 DRAW = generator(0, "meaning")
 X, Y = DRAW.standard_normal((60, 4)), np.arange(60) % 3
@@ -139,6 +140,7 @@ def test_tokens_stay_whole_numbers_above_those_of_16_bits() -> None:
     [
         (np.ones(60), "series", "must have 2 or 3 axes for `inputs: series`, got shape"),
         (np.ones((60, 4, 4)), "tokens", "must have 2 axes for `inputs: tokens`, got shape"),
+        (np.ones((60, 0)), "features", r"must be an array of numbers .* got float64 of shape \(60, 0\)"),
         (np.full((60, 4), 0.5), "tokens", "must be whole numbers from 0 .* got 0.5"),
         (np.full((60, 4), -1), "tokens", "must be whole numbers from 0 .* got -1 in row 0, place 0; give a token"),
     ],
@@ -169,18 +171,22 @@ def test_a_model_must_take_what_the_inputs_are() -> None:
     ("y", "keys"),
     [
         (Y.astype(float), ["task: regression", "task: classes"]),
-        (X[:, 0], ["task: regression", "task: classes"]),
+        (X[:, 0], ["task: regression"]),
         (np.arange(60) * 2 + 1, ["task: regression", "task: classes", "num_classes: 120"]),
         (np.array([0, 5, 9])[Y], ["task: regression", "task: classes", "num_classes: 10"]),
         (Y - 1, ["task: regression", "task: classes", "ignore: -1"]),
         (np.array([0, 1, 255])[Y], ["task: regression", "task: classes", "num_classes: 256", "ignore: 255"]),
-        (X[:, :2], ["task: regression", "task: multi_label"]),
-        (np.column_stack([Y, Y]), ["task: regression", "task: multi_label", "task: classes"]),
+        (np.array([0, 1, 255], np.uint8)[Y], ["task: regression", "task: classes", "num_classes: 256", "ignore: 255"]),
+        (X[:, :2], ["task: regression"]),
+        (np.column_stack([Y, Y]), ["task: regression", "task: classes"]),
+        (np.column_stack([Y, Y]) > 0, ["task: regression", "task: multi_label", "task: classes"]),
         (np.eye(3, dtype=int)[Y], ["task: regression", "task: multi_label", "task: classes"]),
     ],
 )
 def test_labels_without_a_rule_must_be_said(y: np.ndarray, keys: list[str]) -> None:
     assert asked(y=y) == keys
+    for key in keys:
+        assert len(arrays(y=y, **parse(key)).train) > 30
 
 
 def test_counts_of_126_values_are_no_classes_unless_it_is_said() -> None:
@@ -226,7 +232,7 @@ def test_samples_whose_label_is_to_be_ignored_are_left_out() -> None:
 
 def test_a_mask_s_number_for_no_label_is_none_if_it_is_said() -> None:
     x = DRAW.integers(256, size=(60, 5, 6, 3)).astype(np.uint8)
-    assert asked(x, MASKS) == ["task: regression", "task: multi_label", "task: classes"]
+    assert asked(x, MASKS) == ["task: classes"]
     assert asked(x, MASKS, task="classes") == ["ignore: 255", "num_classes: 256"]
     dataset = arrays(x, MASKS, task="classes", ignore=255)
     assert dataset.num_classes == 3
@@ -236,6 +242,19 @@ def test_a_mask_s_number_for_no_label_is_none_if_it_is_said() -> None:
     assert arrays(x, MASKS, task="classes", num_classes=256).num_classes == 256
     usual = arrays(x, np.where(MASKS == 255, -100, MASKS), task="classes")  # torch's own number for none
     assert usual.num_classes == 3
+
+
+def test_a_mask_of_0_and_255_or_of_truth_values_may_be_of_two_classes() -> None:
+    x, masks = DRAW.integers(256, size=(60, 5, 6, 3)).astype(np.uint8), np.where(MASKS == 255, 255, 0)
+    with pytest.raises(ValueError, match="give y == 255 if it is the second of two classes, or add one of these lines"):
+        arrays(x, masks, task="classes")
+    dataset = arrays(x, masks == 255, task="classes")
+    assert (dataset.num_classes, dataset.meaning.labels.places) == (2, (5, 6))
+    assert dataset.train.y.sum() + dataset.test.y.sum() == (masks == 255).sum()
+    with pytest.raises(
+        ValueError, match=r"y must be .* \(n, height, width\), got int64 of shape \(60, 1, 5, 6\); resh"
+    ):
+        arrays(x, masks[:, None])
 
 
 def test_inputs_and_labels_are_asked_for_at_once() -> None:

@@ -148,7 +148,7 @@ def test_a_label_is_paired_with_its_output() -> None:
         (READ | {"attention_mask": LENGTHS[:, None] > 1}, {"inputs": ("tokens", "attention_mask")}, "zeros in row"),
         (READ | {"lengths": LENGTHS[:9]}, {"inputs": ("tokens", "lengths")}, "a row for each sample, got shapes"),
         ({"x": TOKENS, "y": np.where(Y[:, None], TOKENS, -100)}, TAGS, "-100 in all of row"),
-        ({"x": X, "y": X[:, :2]}, {}, "task: regression   # each number is a target"),
+        ({"x": X, "y": X[:, :2]}, {}, "task: regression  # each number is a target"),
         ({"x": X, "y": X[:, :2]}, {"task": "multi_label"}, "y must be 0 or 1 for each of several labels"),
         (READ | {"lengths": LENGTHS * 2**40}, {"inputs": ("tokens", "lengths")}, "whole numbers of 32 bits"),
     ],

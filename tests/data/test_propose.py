@@ -52,6 +52,12 @@ def test_commas_of_thousands_are_no_decimal_commas(tmp_path: Path) -> None:
     assert "such as '1,950'" in text
 
 
+def test_two_columns_of_one_name_are_told(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,a,y\n" + "1,2,0\n3,4,1\n" * 10)
+    answer = command("check", "--data", "--propose", tmp_path / "t.csv")
+    assert answer.exit_code == 2 and "must have one column of each name used, got 2 columns 'a'" in answer.stderr
+
+
 @pytest.mark.parametrize(
     ("x", "y", "expected"),
     [

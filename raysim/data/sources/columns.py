@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,12 +38,7 @@ def require(rows: Rows, names: tuple[str, ...]) -> None:
     table, path = rows.table, rows.name
     if lacking := [name for name in names if name not in table.column_names]:
         raise BadValue(f"{path} must have a column {lacking[0]!r}, got {table.column_names[:20]!r}; correct the name")
-    times = Counter(table.column_names)
-    if double := [name for name in names if times[name] > 1]:
-        raise BadValue(
-            f"{path} must have one column of each name used, got {times[double[0]]} columns "
-            f"{double[0]!r}; rename or drop the others"
-        )
+    require_one_of_each(rows, names)
     lacks = {name: table[name].is_null(nan_is_null=True) for name in names}
     if counts := {name: count for name, lack in lacks.items() if (count := pc.sum(lack).as_py())}:
         first = {name: rows.place(lacks[name].index(True).as_py()) for name in counts}
@@ -50,6 +46,16 @@ def require(rows: Rows, names: tuple[str, ...]) -> None:
         raise BadValue(
             f"{path} must have a value in every row of the columns used, got missing values: {text}; "
             "fill them, or drop the rows or the column"
+        )
+
+
+def require_one_of_each(rows: Rows, names: Iterable[str]) -> None:
+    """Raises ValueError if a table has several columns of a name."""
+    times = Counter(rows.table.column_names)
+    if double := [name for name in names if times[name] > 1]:
+        raise BadValue(
+            f"{rows.name} must have one column of each name used, got {times[double[0]]} columns "
+            f"{double[0]!r}; rename or drop the others"
         )
 
 

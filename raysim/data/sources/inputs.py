@@ -60,7 +60,7 @@ def question(x: np.ndarray) -> Open:
 def require_numbers(x: Any, what: str) -> None:
     """Raises ValueError unless inputs are numbers, with a row for each sample. what: how errors call them."""
     for name, array in x.items() if isinstance(x, NamedArrays) else [("", x)]:
-        if array.ndim == 0 or len(array) == 0 or array.dtype.kind not in "fiub":
+        if array.ndim == 0 or array.size == 0 or array.dtype.kind not in "fiub":
             text = f"{what}{f' {name!r}' if name else ''} must be an array of numbers with a row for each sample"
             raise BadValue(f"{text}, got {array.dtype} of shape {array.shape!r}; give numbers")
 

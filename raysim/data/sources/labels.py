@@ -10,7 +10,7 @@ from raysim.data.meaning import LabelMeaning, Open, shown
 from raysim.parts.errors import BadValue
 
 MOST = 100  # classes that whole numbers are without a word
-_EXACT = 2**53  # whole numbers below it are told apart as float64
+EXACT = 2**53  # whole numbers below it are told apart as float64
 _KINDS = {"i": "whole numbers", "u": "whole numbers", "b": "booleans", "f": "floats", "U": "texts", "S": "texts"}
 
 
@@ -53,7 +53,8 @@ def questions(ys: Sequence[np.ndarray], said: Said) -> list[Open]:
         f"ignore: {last}": f"{last} is no label: no loss and no metric counts it",
         f"num_classes: {last + 1}": f"labels are 0 to {last}, of which some do not occur",
     }
-    return [Open("ignore", text, answers)]
+    two = f"give y == {last} if it is the second of two classes, or " if values.tolist() == [0, last] else ""
+    return [Open("ignore", text, answers, two)]
 
 
 def _void(said: Said) -> int:
@@ -69,12 +70,12 @@ def _of_one(y: np.ndarray) -> Open:
     """Asks what labels (n,) are."""
     values = np.unique(y)
     text = f"must say what y are, {_KINDS[y.dtype.kind]} of {len(values)} values, {shown(values)}"
-    answers = {
-        "task: regression": "numbers that are predicted, with the squared error as the loss",
-        "task: classes": "each value is a class; they are numbered in sorted order",
-    }
+    answers = {"task: regression": "numbers that are predicted, with the squared error as the loss"}
+    if (values == np.floor(values)).all():
+        answers["task: classes"] = "each value is a class; they are numbered in sorted order"
     if y.dtype.kind in "iu" and values[0] >= 0:
-        answers[f"num_classes: {values[-1] + 1}"] = f"classes 0 to {values[-1]}, of which some may not occur"
+        last = int(values[-1])  # bytes would begin again after 255
+        answers[f"num_classes: {last + 1}"] = f"classes 0 to {last}, of which some may not occur"
     odd = values[0] if values[0] < 0 else values[-1]
     if y.dtype.kind in "iu" and not _fill(values) and _fill(values[values != odd]):
         answers[f"ignore: {odd}"] = f"{odd} is no label, and its samples are left out"
@@ -84,10 +85,18 @@ def _of_one(y: np.ndarray) -> Open:
 def _of_several(y: np.ndarray) -> Open:
     """Asks what labels of several axes are."""
     text = f"must say what y are, {y.dtype} of shape {y.shape!r}: a sample has one label, or several"
-    answers = {"task: regression": "each number is a target", "task: multi_label": "each is 0 or 1, a label by itself"}
-    if y.dtype.kind in "iu":
-        answers["task: classes"] = "a label for each token (n, length) or pixel (n, height, width)"
-    if y.ndim == 2 and ((y == 0) | (y == 1)).all() and ((y == 1).sum(axis=1) == 1).all():
+    truths = y.dtype.kind not in "US" and bool(((y == 0) | (y == 1)).all())
+    answers = {
+        "task: regression": "each number is a target",
+        "task: multi_label": "each is 0 or 1, a label by itself",
+        "task: classes": "a label for each token (n, length) or pixel (n, height, width)",
+    }
+    right = (y.ndim == 2 and y.dtype.kind in "iubf", truths, y.ndim <= 3 and y.dtype.kind in "iub")
+    answers = {line: says for (line, says), fits in zip(answers.items(), right, strict=True) if fits}
+    if not answers:
+        must = "y must be (n,), (n, targets), (n, labels), (n, length) or (n, height, width)"
+        raise BadValue(f"{must}, got {y.dtype} of shape {y.shape!r}; reshape them")
+    if y.ndim == 2 and truths and ((y == 1).sum(axis=1) == 1).all():
         text += "; rows are one-hot, so give y.argmax(axis=1), or"
     return Open("task", text, answers)
 
@@ -101,6 +110,8 @@ def labels_of(ys: Sequence[np.ndarray], said: Said) -> tuple[np.ndarray, LabelMe
     """
     require_alike(ys, ("training samples", "test samples"))
     y, train = one_axis(joined_labels(ys)), len(ys[0])
+    if y.ndim > 1 and y.dtype.kind == "b":  # such as masks
+        y = y.astype(np.uint8)
     if said.task == "multi_label":
         y = y if y.ndim > 1 else y[:, None]
         _require(y, (y == 0) | (y == 1), "y must be 0 or 1 for each of several labels, (n, labels)", train)
@@ -115,7 +126,7 @@ def labels_of(ys: Sequence[np.ndarray], said: Said) -> tuple[np.ndarray, LabelMe
         return targets, LabelMeaning("regression", y.shape[1] if y.ndim > 1 else 1)
     if y.dtype.kind == "f":
         must = "y must be whole numbers below 2**53 for `task: classes`"
-        _require(y, (np.abs(y) < _EXACT) & (y == np.floor(y)), must, train)
+        _require(y, (np.abs(y) < EXACT) & (y == np.floor(y)), must, train)
         y = y.astype(np.int64)
     whole, known = y.dtype.kind in "iu", len(said.names) or said.num_classes
     if y.ndim > 1:

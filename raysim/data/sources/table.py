@@ -13,7 +13,7 @@ from raysim.data.dataset import Dataset
 from raysim.data.meaning import InputMeaning, Meaning, Open, require_answered
 from raysim.data.sources.columns import is_numeric, numbers, plain, require, require_plain, table_of
 from raysim.data.sources.in_memory import InMemory, as_columns, contents
-from raysim.data.sources.labels import Said, labels_of, questions
+from raysim.data.sources.labels import EXACT, Said, labels_of, questions
 from raysim.data.sources.raw_samples import dataset_of, splits_of
 from raysim.data.sources.reading import matching
 from raysim.data.sources.rows import Cells, Rows, first_text, is_number, read_files
@@ -177,6 +177,8 @@ class Table(Source):
             categorical: "each value becomes a feature of 0 or 1",
             f"features: {_yaml(others)}" if self.features else all_left_out: "they are no features",
         }
+        if not {*others} - {*nameless}:  # nothing would be left
+            answers = {categorical: answers[categorical]}
         yield Open("features", text, {**answers, **self._commas(cell)}, "correct the cell, or ")
 
     def _asked_of_label(self, rows: list[Rows]) -> Iterator[Open]:
@@ -230,8 +232,17 @@ class Table(Source):
 
     def _columns(self, rows: Rows) -> dict[str, np.ndarray]:
         """Returns what partitions may use; `user` is where `partition: natural` looks."""
-        columns = {name: plain(rows.table, name) for name in self._sides}
+        columns = {name: self._exact(rows, name) for name in self._sides}
         return columns if self.client is None else {**columns, "user": columns[self.client]}
+
+    def _exact(self, rows: Rows, name: str) -> np.ndarray:
+        """Returns a column whose values must be told apart."""
+        values = plain(rows.table, name)
+        if values.dtype.kind == "f" and len(large := np.flatnonzero(np.abs(values) >= EXACT)):
+            row = int(large[0])
+            text = f"must hold texts, or numbers below 2**53, got {values[row]} in {rows.place(row)}"
+            raise BadValue(f"column {name!r} {text}, which others equal when rounded; put a letter before each")
+        return values
 
 
 def _yaml(names: Iterable[str]) -> str:
