@@ -155,6 +155,10 @@ def _columns(rows: Rows, names: list[str]) -> Iterator[Guess]:
             exclude[name] = "has another value in each row"
         elif values.dtype.kind == "U":
             kinds.append(name)
+    if len(exclude) == len({*names} - {owner}):  # a feature is left
+        exclude = {
+            name: why for name, why in exclude.items() if NAMELESS.fullmatch(name) or not is_numeric(table, name)
+        }
     if exclude:
         yield Guess("exclude", [*exclude], "; ".join(f"{name!r} {why}" for name, why in exclude.items()))
     if kinds:

@@ -52,6 +52,12 @@ def test_commas_of_thousands_are_no_decimal_commas(tmp_path: Path) -> None:
     assert "such as '1,950'" in text
 
 
+def test_numbers_that_differ_in_each_row_are_features_if_no_others_are_left(tmp_path: Path) -> None:
+    pd.DataFrame({"pay": 1000 + 37 * np.arange(60), "user": Y, "y": Y}).to_csv(tmp_path / "t.csv")
+    keys, text = proposed(tmp_path / "t.csv")
+    assert keys["exclude"] == [""] and "# x: features (1,) (pay)" in text
+
+
 def test_two_columns_of_one_name_are_told(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a,a,y\n" + "1,2,0\n3,4,1\n" * 10)
     answer = command("check", "--data", "--propose", tmp_path / "t.csv")
