@@ -168,16 +168,18 @@ def model_block(value: Any) -> Any:
     Both may be given in Python. A class or a function may be named: "my_nets:Net" is short for {name: module, module:
     "my_nets:Net"}.
     """
+    named = value.get("name") if isinstance(value, dict) else value
     found = value
-    if isinstance(value, str) and ":" in value:
+    if isinstance(named, str) and ":" in named:
         with suppress(WrongClass):  # the check of the scenario reports it
-            found = import_class(value)
-    if isinstance(value, str) and isinstance(found, FunctionType):
-        return {"name": "module", "module": value}
-    if "torch" not in sys.modules:  # without torch loaded, the value cannot be a module
-        return value
-    from torch import nn
+            found = import_class(named)
+    makes = isinstance(named, str) and isinstance(found, FunctionType)
+    if not makes and "torch" in sys.modules:  # without torch loaded, the value cannot be a module
+        from torch import nn
 
-    if isinstance(value, nn.Module):
-        return Module.of(value)
-    return {"name": "module", "module": value} if isinstance(found, type) and issubclass(found, nn.Module) else value
+        if isinstance(value, nn.Module):
+            return Module.of(value)
+        makes = isinstance(found, type) and issubclass(found, nn.Module)
+    if makes and isinstance(value, dict):
+        raise ValueError(f'must be {{name: module, module: "{named}"}}, with other keys beside it, got name: {named}')
+    return {"name": "module", "module": value} if makes else value

@@ -273,6 +273,10 @@ def test_a_class_of_another_kind_is_refused_for_every_kind(group: str) -> None:
             {"model": "toys_parts:Slow"},
             "model.name: must name a subclass of raysim.models.ModelPart, got 'toys_parts",
         ),
+        (
+            {"model": {"name": "torch.nn:Flatten", "personal": ["head"]}},
+            'model: must be {name: module, module: "torch.nn:Flatten"}, with other keys',
+        ),
         ({"model": {"name": "toys_parts:TwoLayers", "widht": 3}}, "model.widht: unknown key (did you mean 'width'?)"),
         ({"model": {"name": "toys_parts:TwoLayers", "width": "a"}}, "model.width: must be an integer, got 'a'"),
         (
