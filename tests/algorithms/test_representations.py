@@ -104,7 +104,7 @@ def test_fedproto_draws_embeddings_to_prototypes(tmp_path: Path) -> None:
 
 
 def test_fedproto_predicts_the_label_of_the_nearest_prototype() -> None:
-    """Of labels that somebody holds: who has them keeps their prototypes as they are while that client is away."""
+    """A client that is away keeps its prototypes, so labels that only it holds can still be predicted."""
     raw = two_clients("fedproto", 2, world={"dispatch": {"picks": [[0], [1]]}})
     run = PlainRun(raw)
     before = run.clients[1]
