@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from raysim.clients.uplink import traffic_of
 from raysim.engine.server.training import Training, Uses
 from raysim.parts.errors import BadInput
 from raysim.scenario import Scenario
 from raysim.terms import Moment, Trip
+from raysim.uplink.uplink import traffic_of
 from raysim.workers.replies import WorkCost
 from raysim.world import Cost
 from raysim.world.clock import Horizon

@@ -3,12 +3,12 @@
 import torch
 from torch import Tensor
 
-from raysim.clients.uplink import Size, Uplink, UplinkPoint
 from raysim.laws.runs import RUNS
 from raysim.laws.subject import Broken, Groups, Subject
 from raysim.parts.part import is_number
 from raysim.schedules.schedule import TINY
 from raysim.terms import Moment, Record
+from raysim.uplink.uplink import Size, Uplink, UplinkPoint
 
 STEPS = 50
 POSITIONS = [0.0, 0.5, *map(float, range(1, 12))]

@@ -11,8 +11,6 @@ from pydantic import ValidationError
 from raysim.algorithms import Central
 from raysim.algorithms.algorithm import Algorithm
 from raysim.clients import Behaviour, group_problems
-from raysim.clients.transforms import Sign, Sparse
-from raysim.clients.uplink import uplink_problems
 from raysim.data.sources.shakespeare import Shakespeare
 from raysim.data.sources.synthetic import LinearRegression, Quadratic
 from raysim.local import Local
@@ -23,6 +21,9 @@ from raysim.parts.rng import Stream
 from raysim.scenario.explain import explain
 from raysim.scenario.schema import Scenario
 from raysim.terms import Moment
+from raysim.uplink.bits import Sign
+from raysim.uplink.sparse import Sparse
+from raysim.uplink.uplink import uplink_problems
 from raysim.world import Delay, World
 from results.location import is_local, location
 from results.texts import quoted

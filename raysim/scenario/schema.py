@@ -11,7 +11,6 @@ from pydantic import BeforeValidator, Field
 
 from raysim.algorithms import ALGORITHMS, Central, Peer
 from raysim.clients import ClientGroup, ClientGroups
-from raysim.clients.transforms import AnUplink
 from raysim.data import SERVER_DATA, SOURCES, Federated, OneOfSources, Public, ServerData
 from raysim.data.federation.server import NO_PUBLIC, NoServerData
 from raysim.data.sources.synthetic import Quadratic
@@ -24,6 +23,7 @@ from raysim.parts.part import OneOf, Part
 from raysim.scenario.resources import Resources, computes_on
 from raysim.scenario.run_settings import RunSettings
 from raysim.terms import Population
+from raysim.uplink.transforms import AnUplink
 from raysim.world import TOPOLOGIES, Topology, World
 from results import html
 from results.yaml import as_yaml

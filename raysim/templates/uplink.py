@@ -1,7 +1,7 @@
 """A transform of what clients send: say here what it does."""
 
-from raysim.clients import Decoded, Size, Uplink, UplinkPoint
 from raysim.terms import Record, Tensor
+from raysim.uplink import Decoded, Size, Uplink, UplinkPoint
 
 
 class UplinkTemplate(Uplink):

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from raysim.clients.uplink import Uplink, UplinkPoint, remembered
 from raysim.models.layout import Layout
 from raysim.parts.errors import BadInput
 from raysim.parts.rng import torch_seed
 from raysim.scenario import Scenario
 from raysim.terms import Record
+from raysim.uplink.uplink import Uplink, UplinkPoint, remembered
 
 Draw = Callable[[int], torch.Generator]
 MEMORY = "memory"  # the entry that a transform with a memory keeps besides its own

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from raysim.clients import Behaviour
-from raysim.clients.uplink import traffic_of
 from raysim.data import Federation, Split
 from raysim.data.dataset import IGNORED
 from raysim.data.named import Shape, by_name, shape_of
@@ -30,6 +29,7 @@ from raysim.parts.rng import generator, torch_seed
 from raysim.scenario import Scenario
 from raysim.scenario.checks import notes_of, unmeasurable
 from raysim.terms import Adapter, ModelSizes, Moment, Record, Traffic, Trip
+from raysim.uplink.uplink import traffic_of
 from raysim.workers import records
 from raysim.workers.evaluation import HAS, Evaluator
 from raysim.workers.replies import Described, Numbers, Passes, UpdateNumbers

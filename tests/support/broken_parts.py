@@ -9,7 +9,6 @@ import numpy as np
 
 from raysim.algorithms import Buffer, Central, Inbox, Peer
 from raysim.algorithms.staleness import StalenessFunction
-from raysim.clients import Decoded, Uplink
 from raysim.data import Dataset, Source, Split, Tokenizer, Tokens
 from raysim.data.federation.partition import Partitioner
 from raysim.data.federation.sizes import Sizes
@@ -20,6 +19,7 @@ from raysim.observers import Observer
 from raysim.parts.errors import Problem
 from raysim.parts.rng import generator
 from raysim.schedules import Schedule
+from raysim.uplink import Decoded, Uplink
 from raysim.world import Candidates, Policy, Topology
 from raysim.world.availability import Availability
 from raysim.world.delay import Delay

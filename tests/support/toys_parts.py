@@ -10,7 +10,7 @@ from pydantic import PrivateAttr
 from raysim.algorithms import Arrival, Central, Inbox, Peer, Population, Record, Round, StalenessFunction
 from raysim.algorithms.aggregates import Aggregate
 from raysim.algorithms.rules import ServerRule
-from raysim.clients import Behaviour, Decoded, Uplink
+from raysim.clients import Behaviour
 from raysim.data import Dataset, FeatureSkew, Partitioner, ServerData, Sizes, Source, Split, Tokenizer, Tokens
 from raysim.data.federation.server import NO_ROWS, Rows, ServerSamples
 from raysim.engine.progress import Progress
@@ -22,6 +22,7 @@ from raysim.observers.tracker import RoundPoint
 from raysim.parts.part import Fraction, Positive
 from raysim.parts.rng import Stream, generator
 from raysim.schedules import Schedule
+from raysim.uplink import Decoded, Uplink
 from raysim.world import Availability, Candidates, Cost, Delay, Distribution, EdgeDelay, Policy, Topology, Weighting
 from raysim.world.delay import TimeUnit
 

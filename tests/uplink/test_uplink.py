@@ -12,10 +12,12 @@ from pytest import approx
 import raysim
 from raysim import ScenarioError, parse_scenario, run
 from raysim.algorithms import Inbox
-from raysim.clients.transforms import Half, NormBound, Quantise, RandomNumbers, Sign, TopNumbers
-from raysim.clients.uplink import Size, Uplink, UplinkPoint
 from raysim.laws.runs import PicklingPool, carried_out
 from raysim.terms import ClientState, Record
+from raysim.uplink.bits import Half, Quantise, Sign
+from raysim.uplink.bounds import NormBound
+from raysim.uplink.sparse import RandomNumbers, TopNumbers
+from raysim.uplink.uplink import Size, Uplink, UplinkPoint
 from raysim.workers.sending import passed
 
 U = [3.0, -1.0, 0.5, -4.0]

@@ -1,0 +1,12 @@
+"""All transforms of what clients send. To add one, put it into `UPLINKS`."""
+
+from typing import Annotated
+
+from raysim.parts.part import OneOf
+from raysim.uplink.bits import Half, Quantise, Sign
+from raysim.uplink.bounds import NormBound
+from raysim.uplink.sparse import RandomNumbers, TopNumbers
+from raysim.uplink.uplink import Uplink
+
+UPLINKS: tuple[type[Uplink], ...] = (NormBound, TopNumbers, RandomNumbers, Half, Quantise, Sign)
+AnUplink = Annotated[Uplink, OneOf(UPLINKS, "raysim.uplink")]
