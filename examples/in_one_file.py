@@ -174,7 +174,7 @@ class Update:
     version: int  # of the model that the client received: how many steps the server had taken
     dispatched: int  # round
     arrives: int  # round
-    staleness: int = 0  # rounds from dispatch to arrival
+    staleness: int = 0  # server steps from dispatch to arrival
 
 
 CLOSE, OPEN, ARRIVE = range(3)  # what happens first at equal times
@@ -202,8 +202,8 @@ def timeline(algorithm: FedBuff | FedAvg, rounds: int) -> Iterator[tuple[int, li
             heapq.heappush(events, (now + 1, CLOSE, 0, None))
         elif kind == ARRIVE and update is not None:
             idle.add(update.client)
-            update.staleness = now - update.dispatched
-            if algorithm.buffer is None and update.staleness > 0:
+            update.staleness = version - update.version
+            if algorithm.buffer is None and now > update.dispatched:
                 continue  # FedAvg discards it, so it is never trained
             waiting.append(update)
         elif kind == CLOSE and now < rounds:

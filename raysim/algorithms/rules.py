@@ -24,8 +24,8 @@ class ServerRule(Schedulable):
     """Learning rate of the server (eta)."""
     delay_adaptive: Literal["none", "scaled", "capped"] = "none"
     """How a step's learning rate depends on tau, the largest staleness of its updates. none: it is `lr`. scaled: lr /
-    tau if tau is above `delay_threshold`, else lr. capped: min(lr, 1 / tau). See FADAS (Wang et al. 2024), whose
-    authors count staleness in server steps, which is `world.staleness: versions`."""
+    tau if tau is above `delay_threshold`, else lr. capped: min(lr, 1 / tau). See FADAS (Wang et al. 2024), which
+    counts staleness in server steps; a rule that steps by rounds needs `world.staleness: versions` for that."""
     delay_threshold: NonNegative = 1.0
     """Largest tau at which `delay_adaptive: scaled` leaves the learning rate as it is."""
 

@@ -64,7 +64,8 @@ class ServerTimeline:
         self._over = False  # whether the round that was closed last is the last one
         self._looks = 0  # evaluations by virtual time so far
         self.length = world.round_length
-        self._has_rounds, self._staleness_in_rounds = world.has_rounds, world.staleness_unit == "rounds"
+        self._has_rounds, by_rounds = world.has_rounds, world.has_rounds and isinstance(trigger, Round)
+        self._staleness_in_rounds = world.staleness == "rounds" or (world.staleness is None and by_rounds)
         self._steps_after = None if isinstance(trigger, Round) else trigger.size  # arrivals; None: when a round closes
         self._discards = isinstance(trigger, Round) and trigger.late == "discard" and self._has_rounds
         self.live: Counter[int] = Counter()  # by version: number of later updates that start from it

@@ -129,7 +129,9 @@ class World(Part):
     dropout: Dropout = Dropout()
     """How often picked clients never report."""
     staleness: Literal["rounds", "versions"] | None = None
-    """Unit of staleness: rounds or versions (server steps) from dispatch to arrival. null: rounds, if there are any."""
+    """Unit of staleness: rounds, or versions (server steps), from dispatch to arrival. null: that of the algorithm's
+    paper, which is versions where a buffer of updates makes a server step, as in FedAsync, FedBuff, Port, CA2FL and
+    FADAS, and rounds where a round does, if there are rounds."""
     synchronous: bool = True
     """For peers only. true: all wait for all, round by round. false: each peer mixes when its own training is over."""
     edge_delay: Annotated[EdgeDelay, OneOf(EDGE_DELAYS, "raysim.edge_delays")] = ConstantEdgeDelay(value=0.0)
@@ -176,11 +178,6 @@ class World(Part):
     def round_length(self) -> float | None:
         """Length of a round, in the unit of time; None if it ends with its last arrival, or if there are no rounds."""
         return 1.0 if self.delay.unit == "rounds" else self.dispatch.round_s
-
-    @property
-    def staleness_unit(self) -> Literal["rounds", "versions"]:
-        """Unit of staleness: `staleness` or, if it is not set, rounds if there are rounds, else versions."""
-        return self.staleness or ("rounds" if self.has_rounds else "versions")
 
     # --- what is read from files --------------------------------------------------------------------------------------
 

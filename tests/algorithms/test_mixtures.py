@@ -65,6 +65,7 @@ def constant(algorithm: Any) -> Raw:
     world = {
         "dispatch": {"picks": [[0, 1, 2], [], [], [0]]},
         "delay": {"name": "scripted", "delays": [[0.0, 0.0], [0.0], [3.0]]},
+        "staleness": "rounds",
     }
     return quadratic([0.0] * 3, algorithm, world, 4, **deltas)
 
@@ -79,6 +80,7 @@ def test_port_counts_all_updates_as_similar_before_the_first_step(simulate: Simu
     world = {
         "dispatch": {"picks": [[0], [], [1]]},
         "delay": {"name": "scripted", "delays": [[2.0], [0.0], [0.0]]},
+        "staleness": "rounds",
     }
     raw = constant({"name": "port", "buffer": 2}) | {"world": world, "run": {"rounds": 3}}
     late, fresh = 1 + 10 / 12, 2.0

@@ -125,6 +125,7 @@ def test_an_aggregate_keeps_the_sum_of_the_weights(simulate: Simulate) -> None:
     world = {
         "dispatch": {"picks": [[0], [], [], [1]]},
         "delay": {"name": "scripted", "delays": [[3.0], [0.0]]},
+        "staleness": "rounds",
     }
     algorithm = {"name": "fedbuff", "buffer": 2, "aggregate": "median"}
     raw = quadratic([0.0, 0.0], algorithm, world, 4, **deltas)

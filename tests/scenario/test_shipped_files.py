@@ -24,7 +24,12 @@ def test_every_shipped_scenario_is_right(path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize(
     ("override", "expected"),
-    [("seed=0", 1 + (1 + 3**-0.5) / 2), ("algorithm.staleness=none", 2.0), ("algorithm=fedavg", 3.0)],
+    [
+        ("seed=0", 1 + 2**-0.5),
+        ("world.staleness=rounds", 1 + (1 + 3**-0.5) / 2),
+        ("algorithm.staleness=none", 2.0),
+        ("algorithm=fedavg", 3.0),
+    ],
 )
 def test_the_run_by_hand_ends_where_its_comments_say(simulate: Simulate, override: str, expected: float) -> None:
     (path,) = (path for path in SHIPPED if path.stem == "by_hand")

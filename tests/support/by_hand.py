@@ -10,7 +10,7 @@ BOTH: Raw = {"dispatch": {"picks": [[0, 1]] * 3}}
 
 
 def scripted(picks: list[list[int]], delays: list[list[float]]) -> Raw:
-    return {"dispatch": {"picks": picks}, "delay": {"name": "scripted", "delays": delays}}
+    return {"dispatch": {"picks": picks}, "delay": {"name": "scripted", "delays": delays}, "staleness": "rounds"}
 
 
 def x(simulate: Simulate, raw: Raw) -> float:

@@ -100,7 +100,7 @@ def test_a_run_ends_with_what_was_recorded(simulate: Simulate) -> None:
 
 def test_staleness_may_be_counted_otherwise(simulate: Simulate) -> None:
     recorded = simulate(scenario(SMALL, WORLDS["rounds"][1]), "--dry")
-    other = simulate(scenario(SMALL, {"replay": str(recorded.folder), "staleness": "versions"}), "--dry")
+    other = simulate(scenario(SMALL, {"replay": str(recorded.folder), "staleness": "rounds"}), "--dry")
     columns = [result.pandas("updates").query("status == 'used'") for result in (recorded, other)]
     assert columns[0][WHO_AND_WHEN].equals(columns[1][WHO_AND_WHEN])
     assert not columns[0].staleness.equals(columns[1].staleness)

@@ -44,7 +44,9 @@ FEDDLE = {"dispatch": {"per_round": 10}, "delay": {"name": "half_normal", "sigma
 def test_the_scripted_rounds_of_feddle() -> None:
     """Arrivals: r0 {0}; r1 {2, 3}; r2 {1 (s = 2), 2 (s = 0)}."""
     scripted = {"name": "scripted", "delays": ((0.0, 1.0), (2.0,), (0.0, 0.0), (0.0,))}
-    happenings = happen(world(dispatch={"picks": ((0, 1), (2, 3), (0, 2))}, delay=scripted), Buffer(1), 3, 4)
+    happenings = happen(
+        world(dispatch={"picks": ((0, 1), (2, 3), (0, 2))}, delay=scripted, staleness="rounds"), Buffer(1), 3, 4
+    )
     arrived = [(s.round, s.arrivals[0].client, s.arrivals[0].staleness) for s in steps(happenings)]
     assert arrived == [(0, 0, 0.0), (1, 2, 0.0), (1, 3, 0.0), (2, 1, 2.0), (2, 2, 0.0)]
 
@@ -85,6 +87,16 @@ def test_an_update_left_in_the_buffer_has_the_staleness_of_its_arrival(unit: str
     ends = [h for h in happen(of_run, Buffer(2), 4, 4) if isinstance(h, Ended)]
     assert [(h.dispatched.client, h.status) for h in ends] == [(2, "unfinished"), (3, "unfinished")]
     assert tuple(h.staleness for h in ends) == staleness
+
+
+@pytest.mark.parametrize(("trigger", "unit"), [(Buffer(2), "versions"), (Round("keep"), "rounds")])
+def test_staleness_is_counted_as_the_papers_of_the_algorithms_do(trigger: Any, unit: str) -> None:
+    """FedBuff, FedAsync, Port, CA2FL and FADAS count server steps."""
+    delay = {"name": "half_normal", "sigma": 4.0}
+    by_default = happen(world(dispatch={"per_round": 10}, delay=delay), trigger, 60, 30)
+    assert by_default == happen(world(dispatch={"per_round": 10}, delay=delay, staleness=unit), trigger, 60, 30)
+    if trigger == Buffer(2):  # one step a round makes both units equal
+        assert by_default != happen(world(dispatch={"per_round": 10}, delay=delay, staleness="rounds"), trigger, 60, 30)
 
 
 @pytest.mark.parametrize(
