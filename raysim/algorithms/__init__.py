@@ -22,6 +22,8 @@ from raysim.algorithms.dfedavgm import DFedAvgM as DFedAvgM
 from raysim.algorithms.dfedsam import DFedSAM as DFedSAM
 from raysim.algorithms.ditto import Ditto as Ditto
 from raysim.algorithms.dsgt import DSGT as DSGT
+from raysim.algorithms.exact_diffusion import ExactDiffusion as ExactDiffusion
+from raysim.algorithms.extra import EXTRA as EXTRA
 from raysim.algorithms.fadas import FADAS as FADAS
 from raysim.algorithms.fed_ft import FedFT as FedFT
 from raysim.algorithms.fed_rod import FedRoD as FedRoD

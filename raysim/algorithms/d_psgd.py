@@ -9,9 +9,8 @@ Differences from the paper: none. The gradient is that of one mini-batch at the 
 
 from typing import Literal
 
-from raysim.algorithms.peer import Inbox, Peer
+from raysim.algorithms.peer import Inbox, Peer, beyond_one_step
 from raysim.algorithms.signatures import Problems, Setting, Task
-from raysim.parts.errors import Problem
 from raysim.terms import Record
 
 
@@ -21,13 +20,7 @@ class DPSGD(Peer):
     name: Literal["d_psgd", "cdsgd"] = "d_psgd"
 
     def problems(self, scenario: Setting) -> Problems:
-        if scenario.local.steps != 1:
-            got = scenario.local.steps or "epochs"
-            text = f"must be 1 for {self.name}, which mixes after every mini-batch, got {got}; set `local.steps: 1`"
-            yield Problem("local.steps", text)
-        for key, plain, got in scenario.local.beyond_sgd():
-            text = f"must be {plain} for {self.name}, which starts every mini-batch afresh, got {got}; leave it out"
-            yield Problem(f"local.{key}", text)
+        return beyond_one_step(scenario)
 
     def local(self, task: Task, state: Record) -> tuple[Record, Record]:
         trained = task.train(self.personal(task, state))

@@ -8,9 +8,8 @@ Differences from the paper: the mini-batch is drawn anew for each gradient, as t
 samples.
 """
 
-from raysim.algorithms.peer import Inbox, Peer
+from raysim.algorithms.peer import Inbox, Peer, beyond_one_step
 from raysim.algorithms.signatures import Local, Model, Problems, Setting, Task, Tensor
-from raysim.parts.errors import Problem
 from raysim.terms import Record
 
 
@@ -23,11 +22,7 @@ class DSGT(Peer):
         return 0  # the gradients are those of mixing, which is measured
 
     def problems(self, scenario: Setting) -> Problems:
-        local = scenario.local
-        for key, plain, got in (("steps", 1, local.steps), *local.beyond_sgd(), *local.beyond_one_rate()):
-            if got != plain:
-                text = f"must be {plain} for dsgt, which takes one plain step a round, got {got}"
-                yield Problem(f"local.{key}", text)
+        return beyond_one_step(scenario)
 
     def init(self, task: Task) -> Record:
         gradient = self._gradient(task, task.received)

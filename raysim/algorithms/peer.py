@@ -11,7 +11,8 @@ from abc import abstractmethod
 from typing import NamedTuple
 
 from raysim.algorithms.algorithm import Algorithm
-from raysim.algorithms.signatures import Model, Task, Tensor
+from raysim.algorithms.signatures import Model, Problems, Setting, Task, Tensor
+from raysim.parts.errors import Problem
 from raysim.terms import Record
 
 
@@ -68,3 +69,13 @@ class Peer(Algorithm):
     def personal(self, task: Task, state: Record) -> Model:
         """Returns the model that the peer predicts with."""
         return task.received.replace(w=state["w"], buffers=state["buffers"])
+
+
+def beyond_one_step(scenario: Setting) -> Problems:
+    """Yields what makes local training anything but one step of plain SGD, for algorithms that mix after each step."""
+    local = scenario.local
+    for key, plain, got in (("steps", 1, local.steps or "epochs"), *local.beyond_sgd(), *local.beyond_one_rate()):
+        if got != plain:
+            cure = "set `local.steps: 1`" if key == "steps" else "leave it out"
+            text = f"must be {plain} for {scenario.algorithm.name}, which takes one plain step a round, got {got}"
+            yield Problem(f"local.{key}", f"{text}; {cure}")

@@ -47,6 +47,28 @@ def test_d_psgd_takes_the_gradient_before_mixing_and_decfedavg_the_mean_after_tr
         assert final(simulate, raw) == adapted
 
 
+def test_extra_adds_half_of_what_mixing_changed_before(simulate: Simulate) -> None:
+    """x^2 / 2 and (x - 4)^2 / 2, step 0.5: as D-PSGD to 0.5 and 2.5, then to 1.25 and 2.25; corrections of 0.5 and -0.5
+    join 1.75 - 0.625 and 1.75 + 0.875."""
+    for rounds, wanted in ((1, [0.5, 2.5]), (2, [1.25, 2.25]), (3, [1.625, 2.125])):
+        assert final(simulate, vectors([0.0, 4.0], "extra", rounds, "ring", 1.0, lr=0.5, steps=1)) == wanted
+
+
+def test_exact_diffusion_corrects_what_is_combined(simulate: Simulate) -> None:
+    """Adapted to 0.5 and 2.5, combined to 1 and 2; adapted to 0.5 and 3, corrected by 0.5 and -0.5, and combined."""
+    for rounds, wanted in ((1, [1.0, 2.0]), (2, [1.375, 2.125])):
+        assert final(simulate, vectors([0.0, 4.0], "exact_diffusion", rounds, "ring", 1.0, lr=0.5, steps=1)) == wanted
+
+
+@pytest.mark.parametrize(("name", "gap"), [("extra", 0.0), ("exact_diffusion", 0.0), ("dsgt", 0.0), ("d_psgd", 0.05)])
+def test_corrections_leave_no_gap_at_a_constant_rate(simulate: Simulate, name: str, gap: float) -> None:
+    """x^2 / 2, (x - 1)^2 and (x - 4)^2 / 2 on a line have their optimum at 6 / 4."""
+    raw = vectors([0.0, 1.0, 4.0], name, 300, "line", 1.0, lr=0.1, steps=1)
+    raw["data"]["curvatures"] = [1.0, 2.0, 1.0]
+    apart = max(abs(x - 1.5) for x in final(simulate, raw))
+    assert apart > gap if gap else apart < 1e-4
+
+
 def test_decfedprox_pulls_towards_the_neighbours_last_models(simulate: Simulate) -> None:
     """From 2 to 1 and 3, for the pull is to 2 at first; there each gradient, 1, meets a pull of 2 · 0.25 · 2."""
     algorithm = {"name": "decfedprox", "alpha": 0.25}

@@ -53,16 +53,15 @@ from raysim.parts.errors import ScenarioError
         ),
         (
             {"algorithm": "d_psgd"},
-            "local.steps: must be 1 for d_psgd, which mixes after every mini-batch, got epochs;",
+            "local.steps: must be 1 for d_psgd, which takes one plain step a round, got epochs;",
         ),
         (
             {"algorithm": "d_psgd", "local": {"steps": 1, "optimizer": {"name": "sgd", "momentum": 0.9}}},
-            "local.optimizer.momentum: must be 0 for d_psgd, which starts every mini-batch afresh, got 0.9; leave it "
-            "out",
+            "local.optimizer.momentum: must be 0 for d_psgd, which takes one plain step a round, got 0.9; leave it out",
         ),
         (
             {"algorithm": "cdsgd", "local": {"steps": 1, "optimizer": "adam"}},
-            "local.optimizer: must be sgd for cdsgd, which starts every mini-batch afresh, got adam; leave it out",
+            "local.optimizer: must be sgd for cdsgd, which takes one plain step a round, got adam; leave it out",
         ),
         (
             {"topology": {"name": "random", "redraw_every": 2}, "world": GOSSIP},
