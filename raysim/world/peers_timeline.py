@@ -8,7 +8,7 @@ import math
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
-from itertools import groupby
+from itertools import groupby, islice
 from typing import NamedTuple
 
 from raysim.parts.errors import BadInput
@@ -191,9 +191,7 @@ class PeersTimeline:
 
     def _foresee(self) -> None:
         """Finds out when each peer mixes and which mix is its last. Neither depends on messages."""
-        clock: Clock[int] = Clock()
-        for peer in range(self.peers):
-            clock.schedule(self._after(0.0, peer, 0), peer, peer)
+        coming = self._coming()
         self._times, self._who = array("d"), array("i")  # time and peer of each mix of the run
         # Whether models are evaluated after each round, and what ends the run with it.
         self._rounds: list[tuple[bool, str | None]] = []
@@ -202,11 +200,10 @@ class PeersTimeline:
         last: dict[int, int] = {}  # the latest mix of each peer
         early: set[int] = set()  # peers that have mixed before the first evaluation
         ends: str | None = None
-        counts = [0] * self.peers  # mixes of each peer, with those of a round to come
-        self._require_a_round(self._end_of(0, clock, counts))
+        self._require_a_round(self._end_of(0, coming))
         while ends is None:
             round = len(self._rounds)
-            times = (round + 1, self._end_of(round, clock, counts), partial(self._end_of, round + 1, clock, counts))
+            times = (round + 1, self._end_of(round, coming), partial(self._end_of, round + 1, coming))
             ends = self._ends(*times)
             evaluated = ends is not None or self._is_evaluated(*times)
             self._rounds.append((evaluated, ends))
@@ -220,18 +217,24 @@ class PeersTimeline:
         del self._times[mixes:], self._who[mixes:]
         self.start = tuple(Next(self._totals[peer] > 0, peer not in early) for peer in range(self.peers))
 
-    def _end_of(self, round: int, clock: Clock[int], counts: list[int]) -> float:
-        """Returns when a round is over, and foresees its mixes unless they are known.
-
-        clock: has the next mix of each peer. counts: how many mixes of each peer are known.
-        """
-        for _ in range(len(self._times), (round + 1) * self.peers):
-            peer = clock.pop()
-            self._times.append(clock.now)
+    def _end_of(self, round: int, coming: Iterator[tuple[float, int]]) -> float:
+        """Returns when a round is over, and notes its mixes unless they are known. coming: the other ones."""
+        for time, peer in islice(coming, (round + 1) * self.peers - len(self._times)):
+            self._times.append(time)
             self._who.append(peer)
-            counts[peer] += 1
-            clock.schedule(self._after(clock.now, peer, counts[peer]), peer, peer)
         return self._times[(round + 1) * self.peers - 1]
+
+    def _coming(self) -> Iterator[tuple[float, int]]:
+        """Yields the time and the peer of each mix, in order, without an end."""
+        clock: Clock[int] = Clock()
+        for peer in range(self.peers):
+            clock.schedule(self._after(0.0, peer, 0), peer, peer)
+        counts = [0] * self.peers
+        while True:
+            peer = clock.pop()
+            counts[peer] += 1
+            yield clock.now, peer
+            clock.schedule(self._after(clock.now, peer, counts[peer]), peer, peer)
 
     def _after(self, began: float, peer: int, number: int) -> float:
         """Returns when the training is over. Raises ValueError if it takes no time."""
