@@ -9,6 +9,7 @@ from local_tasks import CPU
 from torch import Tensor
 
 import raysim
+from raysim.data.dataset import IGNORED
 from raysim.local.augment import (
     AUGMENTATIONS,
     Augmentation,
@@ -68,6 +69,39 @@ def test_a_flip_is_the_mirror_image(probability: float) -> None:
     x = images()
     found, _ = augmented(x, Flip(probability=probability))
     assert found.equal(x.flip(3) if probability else x)
+
+
+@pytest.mark.parametrize("one", [Crop(padding=3), Flip(probability=1.0), Flip()], ids=str)
+def test_labels_of_pixels_move_with_the_pixels(one: Augmentation) -> None:
+    """An image whose pixels are their labels still is one; a crop's border is black, and its labels do not count."""
+    labels = torch.randint(1, 5, (6, 8, 8), generator=torch.Generator().manual_seed(0))
+    x, y = one.apply(labels[:, None].float(), labels, 5)
+    assert y.shape == labels.shape
+    assert not y.equal(labels)
+    assert torch.where(y == IGNORED, 0, y).float().equal(x[:, 0])
+
+
+@pytest.mark.parametrize(
+    ("one", "of_each"),
+    [
+        (Crop(padding=2), lambda v2, side: v2.RandomCrop(side, padding=2)),
+        (Flip(), lambda v2, side: v2.RandomHorizontalFlip(0.5)),
+        (Cutout(), lambda v2, side: v2.RandomErasing(0.5, scale=(0.02, 0.33))),
+    ],
+    ids=str,
+)
+def test_batches_change_as_torchvision_changes_image_by_image(one: Augmentation, of_each: Any) -> None:
+    """With the same draws, and the same ones afterwards."""
+    from torchvision.transforms import v2
+
+    transform = of_each(v2, (9, 12))
+    x = torch.rand(40, 3, 9, 12, generator=torch.Generator().manual_seed(0))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        expected, after = torch.stack([transform(image) for image in x]), torch.rand(1)
+        torch.manual_seed(1)
+        assert one.apply(x, torch.zeros(40), 10)[0].equal(expected)
+        assert torch.rand(1).equal(after)
 
 
 def test_mixup_mixes_labels_as_it_mixes_inputs() -> None:
