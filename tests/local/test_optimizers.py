@@ -32,6 +32,7 @@ OURS: list[Optimizer] = [
 
 def theirs(ours: Optimizer, parameters: Any, **keys: Any) -> torch.optim.Optimizer:
     kind = {one.lower(): getattr(torch.optim, one) for one in ("SGD", "Adam", "AdamW", "Adagrad", "RMSprop")}
+    keys |= {"fused": True} if isinstance(ours, Adam) else {}
     made: torch.optim.Optimizer = kind[ours.name](
         parameters, **keys, **ours.model_dump(exclude={"name", "keep", "initial"})
     )
