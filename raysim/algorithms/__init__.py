@@ -8,6 +8,7 @@ underscore: D-PSGD is d_psgd, Fed+FT is fed_ft, and DFedAvgM is dfedavgm.
 """
 
 from raysim.algorithms.ace import ACE as ACE
+from raysim.algorithms.ad_psgd import ADPSGD as ADPSGD
 from raysim.algorithms.aggregates import Aggregate as Aggregate
 from raysim.algorithms.apfl import APFL as APFL
 from raysim.algorithms.ca2fl import CA2FL as CA2FL

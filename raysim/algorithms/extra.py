@@ -6,7 +6,8 @@ x_i^{t+1} = sum_j W_ij x_j^t - lr g_i(x_i^t) + c_i^t, and c_i^{t+1} = c_i^t + (s
 = 0. The paper's iteration is the difference of two such steps.
 
 Differences from the paper: the gradient is that of one mini-batch, whose noise is not corrected. It needs symmetric
-weights, as there; the corrections then sum to zero. Lost messages break that, and so shift the limit.
+weights, as there; the corrections then sum to zero. Lost and late messages break
+that, and so shift the limit.
 """
 
 from raysim.algorithms.peer import Inbox, Peer, beyond_one_step

@@ -8,7 +8,7 @@ passed in and returned, and never changed in place.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from raysim.algorithms.algorithm import Algorithm
 from raysim.algorithms.signatures import Model, Problems, Setting, Task, Tensor
@@ -53,6 +53,11 @@ class Peer(Algorithm):
     BatchNorm's buffers are treated like parameters: a state with `w` also holds `buffers`, and an algorithm whose
     messages carry `w` sends and mixes both. In most models `buffers` is empty, and costs nothing.
     """
+
+    pairs: ClassVar[bool] = False
+    """Whether a peer that has trained exchanges models with one neighbour, instead of sending to all. Its message is
+    then its state, which `local` returns as it is. The peer that is asked mixes, too, with an empty draft, while its
+    own training goes on."""
 
     def init(self, task: Task) -> Record:
         """Returns a peer's first state. In every method, `task.received` is the model that all peers start from."""

@@ -13,6 +13,7 @@ from raysim.uplink.uplink import traffic_of
 from raysim.workers.replies import WorkCost
 from raysim.world import Cost
 from raysim.world.clock import Horizon
+from raysim.world.pairs_timeline import PairsTimeline
 from raysim.world.peers_timeline import PeersTimeline
 from raysim.world.server_happening import Dispatched
 from raysim.world.server_timeline import ServerTimeline
@@ -89,7 +90,8 @@ def of_peers(scenario: Scenario, samples: NDArray[np.int64], measure: Callable[[
             return Cost(peer_cost.forward_flops * passes, sent, sent, passes / 3)
 
     horizon, peers = scenario.run.horizon, len(samples)
-    return PeersTimeline(scenario.world, scenario.topology, peers, horizon, scenario.seed, cost)
+    kind = PairsTimeline if scenario.peer.pairs else PeersTimeline
+    return kind(scenario.world, scenario.topology, peers, horizon, scenario.seed, cost)
 
 
 def _label_counts(partition: Mapping[str, np.ndarray], clients: int) -> NDArray[np.int64]:

@@ -44,6 +44,7 @@ def trials(kind: Kind, part: type[Part], block: Raw) -> Iterator[Raw]:
     if kind.key != "algorithm":
         yield merged(base, with_part)
         return
+    base = merged(base, SMALL["asynchronous"]) if getattr(part, "pairs", False) else base
     base = base if for_peers(kind, part) else merged(base, SMALL["own_models"])  # so that all methods are called
     for needs in sorted(product((False, True), repeat=len(SMALL["needs"])), key=sum):
         raw = base
@@ -55,7 +56,8 @@ def trials(kind: Kind, part: type[Part], block: Raw) -> Iterator[Raw]:
 def quadratics(part: type[Part], block: Raw) -> Raw:
     """Returns a scenario in which an algorithm minimises quadratics that all have the same optimum."""
     world: Raw = {"topology": "ring"} if issubclass(part, Peer) else {"world": {"dispatch": {"per_round": 4}}}
-    return merged(merged(SMALL["alike"], world), {"algorithm": block})
+    alike = merged(SMALL["alike"], SMALL["asynchronous"]) if getattr(part, "pairs", False) else SMALL["alike"]
+    return merged(merged(alike, world), {"algorithm": block})
 
 
 def for_peers(kind: Kind, part: type[Part]) -> bool:

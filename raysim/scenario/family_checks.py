@@ -194,6 +194,12 @@ def _peer_numbers(scenario: Scenario) -> Iterator[Problem]:
 def _peer_times(scenario: Scenario) -> Iterator[Problem]:
     world, rounds = scenario.world, scenario.run.rounds
     timed = world.delay.unit == "seconds"
+    if scenario.peer.pairs and world.synchronous:
+        text = f"must be false for {scenario.algorithm.name}, whose peers ask a neighbour when they have trained"
+        yield Problem("world.synchronous", f"{text}, got true; set it, and a `world.delay` in seconds")
+    if scenario.peer.pairs and scenario.uplink:
+        text = f"must be left out for {scenario.algorithm.name}, whose peers take the mean of exact models"
+        yield Problem("uplink", f"{text}, got {len(scenario.uplink)} transforms")
     if not timed and not isinstance(world.delay, NoDelay):
         yield Problem("world.delay", "must be in seconds for peers, got a delay in rounds; set unit: seconds")
     if not timed and world.edge_delay.bounds[1] > 0:

@@ -48,14 +48,15 @@ class Place(NamedTuple, Generic[Row]):
 
 
 class Turn(NamedTuple):
-    """A peer's part in a job: it mixes, or gets its first state. Then it trains, if it will mix again."""
+    """A peer's part in a job: it mixes, or gets its first state. Then it trains, if it will mix again, unless another
+    peer has asked it for an exchange, while its training goes on."""
 
     peer: int
     mixes: int  # mixes of this peer, with this one; 0: it gets its first state instead of mixing
     trains: bool
     kept: bool  # whether the state after mixing is kept, to be evaluated
-    draft: Place[Own] | None = None  # the draft of its last training; None if it has not trained yet
-    message: Place[Wire] | None = None  # its own message; None if it has not trained yet
+    draft: Place[Own] | None = None  # the draft of the training that is over; None without one
+    message: Place[Wire] | None = None  # its own message; None before its first state
     inbox: tuple[Place[Wire], ...] = ()  # its neighbours' messages
     weights: tuple[float, ...] = ()  # W_ij of the messages in the inbox
     mixes_at: Moment = Moment()

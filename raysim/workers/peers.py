@@ -100,6 +100,8 @@ class PeersWorker(Workbench, PeerHandlers, CostHandler):
             trained = None
             if turn.trains:
                 draft, message, trained = self._local(turn, state)
+            elif self.algorithm.pairs:
+                message = self.distorted(turn.peer, turn.mixes, state.algorithm, state.algorithm)
             kept: ClientWire = state.map(records.send) if turn.kept else ClientState()
             own.append(Own(draft.map(records.send), kept))
             messages.append(records.send(message))
@@ -108,10 +110,12 @@ class PeersWorker(Workbench, PeerHandlers, CostHandler):
 
     def _mix(self, turn: Turn, received: _Received) -> ClientState[Tensor]:
         self.at(turn.mixes_at)
-        if turn.draft is None or turn.message is None:
+        if turn.message is None:
             return self.first(turn.peer)
         own, *others = (received[place] for place in (turn.message, *turn.inbox))
-        draft = turn.draft.content.draft.map(lambda wire: records.borrow(wire, self.device))
+        draft: ClientState[Tensor] = ClientState()
+        if turn.draft is not None:
+            draft = turn.draft.content.draft.map(lambda wire: records.borrow(wire, self.device))
         inbox = Inbox(draft.message or own, others, list(turn.weights), own if draft.message else None)
         return self._mixed(turn.peer, turn.mixes - 1, draft._replace(message={}), inbox)
 

@@ -37,6 +37,14 @@ class Heard(NamedTuple):
     age: float  # virtual time since it was sent; 0 if all wait for all
 
 
+class Answered(NamedTuple):
+    """A peer that another one asks to exchange models. It mixes as well, while its training goes on."""
+
+    peer: int
+    number: int  # mixes of this peer before it
+    kept: bool  # whether the state is evaluated, or is the peer's last
+
+
 class Mixed(NamedTuple):
     """A mix: a peer has trained and sent a message, and mixes the messages that it has received."""
 
@@ -49,6 +57,13 @@ class Mixed(NamedTuple):
     inbox: tuple[Heard, ...]  # in order of neighbours
     sent: tuple[Sent, ...]
     next: Next  # what follows the mixed state
+    answer: Answered | None = None  # the peer of which it asked an exchange, if that took place
+
+    @property
+    def changed(self) -> tuple[tuple[int, int], ...]:
+        """The peers whose models it changes, each with the number of its mixes before."""
+        own = (self.peer, self.number)
+        return (own, self.answer[:2]) if self.answer else (own,)
 
 
 class Exchanged(NamedTuple):
@@ -102,7 +117,7 @@ class PeersTimeline:
     ) -> None:
         self.world, self.topology = world, topology
         self.peers, self.horizon = peers, horizon
-        self._cost = cost
+        self._cost, self._seed = cost, seed
         self._durations = Stream(seed, "delay")
         self._network = Network(world.loss, world.edge_delay, topology, peers, seed)
         self._mail = Mail()
@@ -125,9 +140,13 @@ class PeersTimeline:
             return 1.0
         cost = None
         if self._cost is not None:
-            near = self._network.neighbours(self.topology.epoch(number) if self.world.synchronous else 0)
-            cost = self._cost(peer, len(near[peer].peers))
+            cost = self._cost(peer, self._heard_by(peer, number))
         return duration_of(self.world.delay, self._durations, peer, number, cost)
+
+    def _heard_by(self, peer: int, number: int) -> int:
+        """Returns how many messages a peer gets after a training."""
+        near = self._network.neighbours(self.topology.epoch(number) if self.world.synchronous else 0)
+        return len(near[peer].peers)
 
     def _ends(self, over: int, end: float, next_end: Callable[[], float]) -> str | None:
         """Returns what ends the run after so many rounds; None if it goes on.
@@ -195,9 +214,9 @@ class PeersTimeline:
         self._times, self._who = array("d"), array("i")  # time and peer of each mix of the run
         # Whether models are evaluated after each round, and what ends the run with it.
         self._rounds: list[tuple[bool, str | None]] = []
-        self._kept: set[int] = set()  # mixes whose states are evaluated
+        self._kept: set[int] = set()  # states that are evaluated
         self._totals = [0] * self.peers  # mixes of each peer
-        last: dict[int, int] = {}  # the latest mix of each peer
+        last: dict[int, int] = {}  # the latest state of each peer
         early: set[int] = set()  # peers that have mixed before the first evaluation
         ends: str | None = None
         self._require_a_round(self._end_of(0, coming))
@@ -209,13 +228,17 @@ class PeersTimeline:
             self._rounds.append((evaluated, ends))
             for serial in range(round * self.peers, (round + 1) * self.peers):
                 self._totals[self._who[serial]] += 1
-                last[self._who[serial]] = serial
+                last.update(self._states_of(serial))
             if evaluated:
                 self._kept |= set(last.values())
                 early = early or set(last)
         mixes = len(self._rounds) * self.peers
         del self._times[mixes:], self._who[mixes:]
         self.start = tuple(Next(self._totals[peer] > 0, peer not in early) for peer in range(self.peers))
+
+    def _states_of(self, serial: int) -> tuple[tuple[int, int], ...]:
+        """Returns the peers whose states a mix changes, and a number for each state."""
+        return ((self._who[serial], serial),)
 
     def _end_of(self, round: int, coming: Iterator[tuple[float, int]]) -> float:
         """Returns when a round is over, and notes its mixes unless they are known. coming: the other ones."""

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from conftest import Raw, Simulate, digits
+from peers_runs import GOSSIP
 
 HALF = {"name": "neighbours", "beta": 0.5}
 APART = {"name": "neighbours", "beta": 0.0}  # messages come, and weigh nothing
@@ -67,6 +68,36 @@ def test_corrections_leave_no_gap_at_a_constant_rate(simulate: Simulate, name: s
     raw["data"]["curvatures"] = [1.0, 2.0, 1.0]
     apart = max(abs(x - 1.5) for x in final(simulate, raw))
     assert apart > gap if gap else apart < 1e-4
+
+
+def pairs(delays: list[list[float]], **more: Any) -> Raw:
+    delay = {"name": "scripted", "unit": "seconds", "delays": delays}
+    return {"world": {"synchronous": False, "delay": delay}, **more}
+
+
+def test_ad_psgd_adds_steps_to_means_of_two(simulate: Simulate) -> None:
+    """x^2 / 2 and (x - 4)^2 / 2, step 0.5, from 1. At 1 s peer 0 asks, and steps from 1 to 0.5. At 2 s peer 1 asks,
+    with a gradient of -3 at 1: both have 0.75, and it steps to 2.25. At 3 s peer 0, which read 0.5: 1.5, less 0.25. At
+    4 s peer 1, which read 2.25: 1.375, plus 0.875."""
+    for rounds, wanted in ((1, [0.75, 2.25]), (2, [1.375, 2.25])):
+        raw = vectors([0.0, 4.0], "ad_psgd", rounds, "line", 1.0, lr=0.5, steps=1)
+        assert final(simulate, raw | pairs([[1.0, 2.0, 9.0], [2.0, 2.0, 9.0]])) == wanted
+
+
+def test_ad_psgd_steps_by_gradients_of_models_that_it_read_before(simulate: Simulate) -> None:
+    """From 1, 3 and 4 on a line: peer 2 is where it wants to be, and asks 1, which makes 3.5. Peer 0, whose gradient is
+    1, asks 1: 2.25, of which it keeps 2.15. Peer 2, which read 3.5, asks again: 2.875, plus 0.05."""
+    algorithm = {"name": "toys_peers:Apart", "starts": [1.0, 3.0, 4.0]}
+    raw = vectors([0.0, 1.0, 4.0], algorithm, 1, "line", lr=0.1, steps=1)
+    raw["data"]["curvatures"] = [1.0, 2.0, 1.0]
+    raw |= pairs([[2.0, 90.0], [99.0, 9.0], [1.0, 9.0, 9.0]])
+    assert final(simulate, raw) == pytest.approx([2.15, 2.875, 2.925])
+
+
+def test_exchanges_in_pairs_keep_the_mean(simulate: Simulate) -> None:
+    raw = vectors([1.0, 2.0, 3.0, 4.0, 5.0, 9.0], "toys_peers:Apart", 60, "ring")
+    result = final(simulate, raw | {"world": GOSSIP})
+    assert result == pytest.approx([4.0] * 6, rel=1e-4) and sum(result) == pytest.approx(24.0, rel=1e-6)
 
 
 def test_decfedprox_pulls_towards_the_neighbours_last_models(simulate: Simulate) -> None:

@@ -26,7 +26,9 @@ from raysim.world.peers_timeline import PeersTimeline
 from raysim.world.topology import Line
 
 
-@pytest.mark.parametrize(("algorithm", "world"), [("fedf_admm", {}), ("fedf_admm", GOSSIP), ("dfedadmm", GOSSIP)])
+@pytest.mark.parametrize(
+    ("algorithm", "world"), [("fedf_admm", {}), ("fedf_admm", GOSSIP), ("dfedadmm", GOSSIP), ("ad_psgd", GOSSIP)]
+)
 def test_chunks_change_no_bit(simulate: Simulate, algorithm: str, world: Raw) -> None:
     raw = peers(algorithm=algorithm, world=world, public={"samples": 20})
     one, four = (simulate(raw, "--set", f"resources.chunk={chunk}") for chunk in (1, 4))
@@ -42,6 +44,7 @@ def test_chunks_change_no_bit(simulate: Simulate, algorithm: str, world: Raw) ->
     [
         ("decfedavg", {}, 2),
         ("fedf_admm", GOSSIP, 2),
+        pytest.param("ad_psgd", GOSSIP, 2, marks=pytest.mark.slow),
         pytest.param("decfedprox", GOSSIP, 1, marks=pytest.mark.slow),
     ],
 )
@@ -76,11 +79,12 @@ def test_a_thousand_peers_run_on_two_actors(tmp_path: Path) -> None:
 @pytest.mark.ray
 @pytest.mark.usefixtures("ray_session")
 @pytest.mark.slow
-def test_a_killed_actor_changes_no_bit(tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", [{}, {"algorithm": "ad_psgd", "world": GOSSIP}])
+def test_a_killed_actor_changes_no_bit(more: Raw, tmp_path: Path) -> None:
     import ray
     from run_actors import actor_of, own_actors
 
-    scenario = raysim.parse_scenario(peers(run__rounds=150, run__evaluate_every=150, **own_actors()))
+    scenario = raysim.parse_scenario(peers(run__rounds=150, run__evaluate_every=150, **own_actors(), **more))
     expected = raysim.run(scenario, out=tmp_path / "inline", inline=True).digest
     killed = []
 

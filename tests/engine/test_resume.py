@@ -50,6 +50,7 @@ RUNS: dict[str, Raw] = {
     "picks by losses": digits(algorithm="fedavg", world=BY_LOSSES, run__rounds=9),
     "peers": peers(algorithm="fedf_admm", public={"samples": 20}),
     "peers without waiting": peers(algorithm="dfedadmm", world=GOSSIP),
+    "peers in pairs": peers(algorithm="ad_psgd", world=GOSSIP),
 }
 # By default, runs of these are killed, and then stopped; those of FIRST are stopped only, extended and forked, too.
 KILLED = (
@@ -62,6 +63,7 @@ KILLED = (
     "delays that follow the work",
     "picks by losses",
     "peers without waiting",
+    "peers in pairs",
 )
 FIRST = ("rounds", "peers without waiting")
 

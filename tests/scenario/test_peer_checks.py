@@ -71,6 +71,11 @@ from raysim.parts.errors import ScenarioError
             {"world": {"delay": {"name": "scripted", "unit": "seconds", "delays": [[1.0] * 6] * 9 + [[1.0] * 5]}}},
             "world.delay.delays: must hold a delay for each of 6 rounds, got fewer for peers [9]; add the others",
         ),
+        ({"algorithm": "ad_psgd"}, "world.synchronous: must be false for ad_psgd, whose peers ask a neighbour when"),
+        (
+            {"algorithm": "ad_psgd", "world": GOSSIP, "uplink": [{"name": "half"}]},
+            "uplink: must be left out for ad_psgd, whose peers take the mean of exact models, got 1 transforms",
+        ),
         ({"algorithm": "fedavg", "world": {"dispatch": {"per_round": 3}}}, "topology: goes with algorithms without a "),
         ({"algorithm": "fedavg", "topology": None}, "world.dispatch: must have exactly one of per_round, concurrency"),
         (

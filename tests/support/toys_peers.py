@@ -3,7 +3,9 @@
 import os
 from typing import Any
 
-from raysim.algorithms import Inbox, Peer, Record
+import torch
+
+from raysim.algorithms import ADPSGD, Inbox, Peer, Record
 
 
 class Gossip(Peer):
@@ -19,6 +21,20 @@ class Gossip(Peer):
 
     def mix(self, task: Any, draft: Record, inbox: Inbox) -> Record:
         return {"w": inbox.mixed("w"), "buffers": inbox.mixed("buffers")}
+
+
+class Apart(ADPSGD):
+    """AD-PSGD from models that differ; or, without any given, from the centres, and without training."""
+
+    name: str = "apart"
+    starts: tuple[float, ...] = ()
+
+    def init(self, task: Any) -> Record:
+        start = torch.tensor([self.starts[task.client]]) if self.starts else task.x[0, : len(task.received.w)].clone()
+        return {"w": start, "buffers": task.received.buffers}
+
+    def local(self, task: Any, state: Record) -> tuple[Record, Record]:
+        return super().local(task, state) if self.starts else ({key: value * 0 for key, value in state.items()}, state)
 
 
 class Averaging(Peer):

@@ -73,27 +73,33 @@ class PeersJobs:
         self.now = exchanged.moment
         chunks = []
         for members in cut(exchanged.mixed, self.scenario.resources.chunk):
-            turns = tuple(self._turn(mixed, exchanged) for mixed in members)
-            trained = [self._trained[mixed.peer] for mixed in members]
+            turns = tuple(turn for mixed in members for turn in self._turns(mixed, exchanged))
+            trained = {row: self._trained[turn.peer] for row, turn in enumerate(turns) if turn.draft}
             chunks.append((self._submit(turns, (exchanged.version,), f"mix of round {exchanged.round}"), trained))
         return PendingRound(chunks, self._evaluate(exchanged) if exchanged.evaluated else None)
 
-    def _turn(self, mixed: Mixed, exchanged: Exchanged) -> Turn:
+    def _turns(self, mixed: Mixed, exchanged: Exchanged) -> Iterator[Turn]:
         # Where all wait for all, the round is over once they have mixed; else as many mixes make a round as there are
         # peers, and the next training begins within it.
         over = exchanged.version if self.scenario.world.synchronous else exchanged.round
-        return Turn(
+        inbox = tuple(self._messages[heard.peer, heard.number] for heard in mixed.inbox)
+        message = self._messages[mixed.peer, mixed.number]
+        yield Turn(
             peer=mixed.peer,
             mixes=mixed.number + 1,
             draft=self._drafts.pop(mixed.peer),
-            message=self._messages[mixed.peer, mixed.number],
-            inbox=tuple(self._messages[heard.peer, heard.number] for heard in mixed.inbox),
+            message=message,
+            inbox=inbox,
             weights=tuple(heard.weight for heard in mixed.inbox),
             mixes_at=Moment(exchanged.round, mixed.number, mixed.time),
             trains_at=Moment(over, mixed.number + 1, mixed.time),
             trains=mixed.next.trains,
             kept=mixed.next.kept,
         )
+        if mixed.answer:
+            peer, number, kept = mixed.answer
+            at, weights = Moment(exchanged.round, number, mixed.time), (mixed.inbox[0].weight,)
+            yield Turn(peer, number + 1, False, kept, None, inbox[0], (message,), weights, at)
 
     def _submit(self, turns: tuple[Turn, ...], priority: tuple[int, ...], label: str) -> Job[list[MixedPeer], Mixture]:
         job = self.pool.submit(CLIENT, MixRequest(turns), priority=priority, label=label)
@@ -103,8 +109,9 @@ class PeersJobs:
                 self._states[turn.peer] = Place(own, row)
             if turn.trains:
                 self._drafts[turn.peer] = Place(own, row)
-                self._messages[turn.peer, turn.mixes] = Place(messages, row)
                 self._trained[turn.peer] = TrainedAt(job, row)
+            if turn.trains or self.scenario.peer.pairs:
+                self._messages[turn.peer, turn.mixes] = Place(messages, row)
         return job
 
     def forget(self, live: set[tuple[int, int]]) -> list[str]:
@@ -215,10 +222,10 @@ def cut(mixed: Sequence[Mixed], size: int) -> list[list[Mixed]]:
     chunks: list[list[Mixed]] = []
     made: set[tuple[int, int]] = set()  # messages that the chunk makes, by peer and number
     for mix in mixed:
-        needed = {(mix.peer, mix.number), *((heard.peer, heard.number) for heard in mix.inbox)}
+        needed = {*mix.changed, *((heard.peer, heard.number) for heard in mix.inbox)}
         if not chunks or len(chunks[-1]) == size or needed & made:
             chunks.append([])
             made = set()
         chunks[-1].append(mix)
-        made.add((mix.peer, mix.number + 1))
+        made.update((peer, number + 1) for peer, number in mix.changed)
     return chunks

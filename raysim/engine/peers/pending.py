@@ -69,9 +69,10 @@ class PendingPeersEvaluation(Pending):
 
 @dataclass(frozen=True)
 class PendingRound(Pending):
-    """A round: for each chunk of mixes, its job and where its peers had trained before; and the evaluation, if any."""
+    """A round: for each chunk of mixes, its job and where its peers had trained before, by their rows in the job's
+    result; and the evaluation, if any."""
 
-    chunks: list[tuple[Job[list[MixedPeer], Mixture], list[TrainedAt]]]
+    chunks: list[tuple[Job[list[MixedPeer], Mixture], dict[int, TrainedAt]]]
     evaluation: PendingPeersEvaluation | None
 
     @property
@@ -88,7 +89,7 @@ class PendingRound(Pending):
 
         Its numbers are those of the training and of the mix.
         """
-        pairs = ((at, mixed) for job, earlier in self.chunks for at, mixed in zip(earlier, job.result, strict=True))
+        pairs = ((at, job.result[row]) for job, earlier in self.chunks for row, at in earlier.items())
         found = ((*at.found, mixed) for at, mixed in pairs)
         return [(_with(trained, mixed), worker) for trained, worker, mixed in found]
 
@@ -96,7 +97,7 @@ class PendingRound(Pending):
     def passes(self) -> float:
         """Samples that passed through the network, summed over the mixes of the round and the trainings before them."""
         mixes = sum(mixed.passes for job in self.mixes for mixed in job.result)
-        return mixes + sum(at.found[0].passes for _, earlier in self.chunks for at in earlier)
+        return mixes + sum(at.found[0].passes for _, earlier in self.chunks for at in earlier.values())
 
     @property
     def mixing_s(self) -> float:

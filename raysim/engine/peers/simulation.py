@@ -63,7 +63,8 @@ class PeersSimulation:
     def hand_out(self, happening: Exchanged) -> tuple[PendingRound, Change]:
         pending = self._jobs.exchange(happening)
         gone = self._jobs.forget(self._timeline.live)
-        return pending, Change(self._jobs.kept([(mixed.peer, mixed.number + 1) for mixed in happening.mixed]), gone)
+        made = [(peer, number + 1) for mixed in happening.mixed for peer, number in mixed.changed]
+        return pending, Change(self._jobs.kept(made), gone)
 
     def record(self, happening: Exchanged, pending: PendingRound | None) -> Mark:
         assert pending is not None  # every round has jobs
@@ -92,12 +93,13 @@ class PeersSimulation:
     def _record_divergence(self, exchanged: Exchanged, pending: PendingRound) -> None:
         """Notes what was not finite: in trainings, then in the states that peers mixed, then in evaluations."""
         results = [result for job in pending.mixes for result in job.result]
-        trained = [of_training.diverged for of_training, _ in pending.trained]
-        mixed = [result.diverged and f"state {result.diverged!r}" for result in results]
-        for found in (trained, mixed):
-            for at, what in zip(exchanged.mixed, found, strict=True):
-                if what:
-                    self._recorder.diverge(exchanged, f"the {what} of peer {at.peer}", at.number, at.peer)
+        trained = zip(((mix.peer, mix.number) for mix in exchanged.mixed), pending.trained, strict=True)
+        mixed = zip((one for mix in exchanged.mixed for one in mix.changed), results, strict=True)
+        found = [(*at, of_training.diverged) for at, (of_training, _) in trained]
+        found += [(*at, result.diverged and f"state {result.diverged!r}") for at, result in mixed]
+        for peer, number, what in found:
+            if what:
+                self._recorder.diverge(exchanged, f"the {what} of peer {peer}", number, peer)
         for peer, splits in pending.evaluation.of_peers if pending.evaluation else ():
             if not all(math.isfinite(found.sums["loss"]) for found in splits.values()):
                 self._recorder.diverge(exchanged, f"the loss of peer {peer}", exchanged.version, peer)
