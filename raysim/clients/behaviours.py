@@ -21,6 +21,11 @@ class Behaviour(Part):
 
     name: str
 
+    @property
+    def needs(self) -> str | None:
+        """What the data must have: labels, where it changes them; None: anything will do."""
+        return None if type(self).labels is Behaviour.labels else "labels"
+
     def labels(self, y: np.ndarray, classes: int, draw: np.random.Generator) -> np.ndarray:
         """Returns the labels that a client trains on, (n, ...) int64. y: the right ones. classes: the number of labels.
 

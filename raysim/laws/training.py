@@ -68,6 +68,9 @@ def outputs_and_labels(subject: Subject) -> tuple[Tensor, Tensor]:
     draw = torch.Generator().manual_seed(0)
     if subject.made.needs == "targets":
         return torch.randn(SAMPLES, generator=draw), torch.randn(SAMPLES, generator=draw)
+    if subject.made.needs == "several labels":
+        shape = (SAMPLES, CLASSES)
+        return torch.randn(shape, generator=draw), torch.randint(2, shape, generator=draw).float()
     classes = subject.scenario.data.classes or CLASSES
     outputs, labels = torch.randn(SAMPLES, classes, generator=draw), torch.randint(classes, (SAMPLES,), generator=draw)
     outputs[range(SAMPLES), labels] += 1  # so that some are right

@@ -23,6 +23,10 @@ class Augmentation(Schedulable):
 
     images: ClassVar[bool] = True
     """Whether it is for images. They come as float32 (n, channels, height, width), with pixels from 0 to 1."""
+    needs: ClassVar[str | None] = None
+    """What the data must have: labels, or None: anything will do."""
+    with_places: ClassVar[bool] = True
+    """Whether it is right where each pixel has a label: labels must move as pixels do."""
 
     name: str
 
@@ -146,6 +150,8 @@ class ColorJitter(ImageAugmentation):
 class RandAugment(ImageAugmentation):
     """Some transforms in a row, drawn from a list of fourteen (Cubuk et al., CVPR workshops 2020)."""
 
+    with_places: ClassVar[bool] = False
+
     name: str = "rand_augment"
     operations: Count = 2
     """Transforms in a row."""
@@ -161,6 +167,9 @@ class RandAugment(ImageAugmentation):
 
 class MixUp(Augmentation):
     """Means of pairs of samples, and of their labels (Zhang et al., mixup, ICLR 2018)."""
+
+    needs: ClassVar[str | None] = "labels"
+    with_places: ClassVar[bool] = False
 
     name: str = "mixup"
     alpha: Positive = 0.2

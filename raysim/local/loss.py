@@ -16,7 +16,7 @@ class TrainingLoss(Part):
     """A loss of each sample. A subclass adds its `name`."""
 
     needs: ClassVar[str | None] = "labels"
-    """What the data must have: labels or targets; None: either will do."""
+    """What the data must have: labels, several labels or targets; None: any will do."""
 
     name: str
 
@@ -103,6 +103,27 @@ class Focal(TrainingLoss):
         return weighted(losses, labels, outputs, self.class_weights)
 
 
+class BinaryCrossEntropy(TrainingLoss):
+    """Cross-entropy of a logit for each of several labels, which are 0 or 1."""
+
+    needs: ClassVar[str | None] = "several labels"
+
+    name: str = "binary_cross_entropy"
+    positive_weights: tuple[NonNegative, ...] = ()
+    """Factor of the loss of each label where it is 1, such as how many times more samples do not have it; the mean is
+    over samples and labels. []: 1 for all."""
+
+    def each(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        from torch.nn.functional import binary_cross_entropy_with_logits
+
+        if (given := len(self.positive_weights)) not in (0, labels.shape[-1]):
+            raise ValueError(
+                f"run.loss: positive_weights must be one for each of {labels.shape[-1]} labels, got {given}"
+            )
+        weights = outputs.new_tensor(self.positive_weights) if given else None
+        return binary_cross_entropy_with_logits(outputs, labels, reduction="none", pos_weight=weights)
+
+
 class OneHot(TrainingLoss):
     """Squared error between outputs and one-hot labels, the mean over labels."""
 
@@ -149,7 +170,7 @@ class FunctionLoss(TrainingLoss):
         return losses
 
 
-TRAINING_LOSSES: tuple[type[TrainingLoss], ...] = (CrossEntropy, Focal, OneHot, Huber, FunctionLoss)
+TRAINING_LOSSES: tuple[type[TrainingLoss], ...] = (CrossEntropy, Focal, BinaryCrossEntropy, OneHot, Huber, FunctionLoss)
 
 
 def spelled(value: Any) -> Any:

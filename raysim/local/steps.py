@@ -82,12 +82,19 @@ def first_kept(optimizer: Optimizer, w: Tensor) -> Record:
     return {**state, TAKEN: w.new_zeros(w.shape)}
 
 
-def fits(local: Local, net: Net) -> None:
-    """Raises BadValue if a group matches nothing, samples cannot be augmented, or the device lacks a precision."""
+def fits(local: Local, net: Net, places: tuple[int, ...] = ()) -> None:
+    """Raises BadValue if a group matches nothing, samples cannot be augmented, or the device lacks a precision.
+
+    places: the axes of the labels of one sample, such as (height, width); () where it has one, or targets.
+    """
     grouped(local.groups, 0.0, net, net.part(None))
     if net.pixels is None and (images := [one.name for one in local.augment if one.images]):
         text = f"works on images only for {', '.join(images)}, and the data have none; leave it out, or name a function"
         raise BadValue(text, "augment")
+    pixels = len(places) == 2
+    if places and (wrong := [one.name for one in local.augment if one.images and not (pixels and one.with_places)]):
+        text = f"{', '.join(wrong)} changes images, and these data have a label for each of {places} places, which"
+        raise BadValue(f"{text} it does not change alike; leave it out, or take crop or flip", "augment")
     if net.remembers and any(isinstance(one, Accumulate) for one in local.gradients):
         text = "must not accumulate where the model starts solves at a sample's last one; leave one of them out"
         raise BadValue(text, "gradients")

@@ -7,7 +7,9 @@ from raysim.metrics.classification import (
     MCC,
     AveragePrecision,
     BalancedAccuracy,
+    Dice,
     ExactMatch,
+    IoU,
     MacroF1,
     MacroPrecision,
     MacroRecall,
@@ -19,7 +21,7 @@ from raysim.metrics.regression import MAE, R2, RMSE
 
 METRICS: tuple[type[Metric], ...] = (
     *(MacroF1, MacroPrecision, MacroRecall, BalancedAccuracy, TopK, AUROC, AveragePrecision, ECE, MCC),
-    *(Perplexity, ExactMatch, F1, RMSE, MAE, R2, FunctionMetric),
+    *(Perplexity, ExactMatch, F1, IoU, Dice, RMSE, MAE, R2, FunctionMetric),
 )
 
 __all__ = ["METRICS", "FunctionMetric", "Metric"]

@@ -2,7 +2,9 @@
 
 import warnings
 from abc import abstractmethod
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
 
 from raysim.metrics.metric import Metric
 from raysim.parts.part import Count
@@ -17,7 +19,8 @@ class ClassificationMetric(Metric):
     def compute(self, outputs: Tensor, labels: Tensor) -> Any:
         from torchmetrics.functional import classification
 
-        probabilities = outputs.softmax(-1)
+        several = labels.is_floating_point()
+        probabilities = outputs.double().sigmoid() if several else outputs.softmax(-1)
         if probabilities.isnan().any():  # the model has diverged, and torchmetrics would give any number
             return float("nan")
         with warnings.catch_warnings():  # of labels that do not occur; subclasses leave these out
@@ -26,30 +29,38 @@ class ClassificationMetric(Metric):
 
     @abstractmethod
     def score(self, probabilities: Tensor, labels: Tensor, classes: int, by: Any) -> Any:
-        """Returns the metric, 0-d. probabilities: (n, classes), without NaN. labels: (n,). by: its functions."""
+        """Returns the metric, 0-d. probabilities: (n, classes), without NaN. labels: (n,), or several of 0 or 1, (n,
+        classes) float32. by: torchmetrics' functions."""
 
 
 class LabelMetric(ClassificationMetric):
     """The base of means over labels."""
 
+    needs: ClassVar[str | None] = "labels or several labels"
     function: ClassVar[str]
-    """The function of torchmetrics."""
+    """The function of torchmetrics, without the kind of its labels."""
     occurring: ClassVar[bool] = False
-    """Whether the mean is over labels that occur; else it is over those that occur or are predicted."""
+    """Whether the mean is over labels that occur; else it is over those that occur or are predicted or, where samples
+    have several labels, over all."""
 
     def score(self, probabilities: Tensor, labels: Tensor, classes: int, by: Any) -> Any:
-        found = getattr(by, self.function)(probabilities, labels, classes, "none" if self.occurring else "macro")
-        return found[self.counted(labels.bincount(minlength=classes))].mean() if self.occurring else found
+        several, mean = labels.is_floating_point(), "none" if self.occurring else "macro"
+        kind = "multilabel" if several else "multiclass"
+        found = getattr(by, f"{kind}_{self.function}")(probabilities, labels.long(), classes, average=mean)
+        if not self.occurring:
+            return found
+        samples = labels.sum(0) if several else labels.bincount(minlength=classes)
+        return found[self.counted(samples, len(labels))].mean()
 
-    def counted(self, samples: Tensor) -> Tensor:
-        """Returns which labels count where they have so many samples, bool (classes,)."""
+    def counted(self, samples: Tensor, of_all: int) -> Tensor:
+        """Returns which labels count where they have so many samples of all, bool (classes,)."""
         return samples > 0
 
 
 class MacroF1(LabelMetric):
     """F1 score, the mean over labels that occur or are predicted."""
 
-    function: ClassVar[str] = "multiclass_f1_score"
+    function: ClassVar[str] = "f1_score"
 
     name: str = "macro_f1"
 
@@ -57,7 +68,7 @@ class MacroF1(LabelMetric):
 class MacroPrecision(LabelMetric):
     """Precision, the mean over labels that occur or are predicted."""
 
-    function: ClassVar[str] = "multiclass_precision"
+    function: ClassVar[str] = "precision"
 
     name: str = "macro_precision"
 
@@ -65,7 +76,7 @@ class MacroPrecision(LabelMetric):
 class MacroRecall(LabelMetric):
     """Recall, the mean over labels that occur or are predicted."""
 
-    function: ClassVar[str] = "multiclass_recall"
+    function: ClassVar[str] = "recall"
 
     name: str = "macro_recall"
 
@@ -73,7 +84,8 @@ class MacroRecall(LabelMetric):
 class BalancedAccuracy(LabelMetric):
     """Recall, the mean over labels that occur."""
 
-    function: ClassVar[str] = "multiclass_recall"
+    needs: ClassVar[str | None] = "labels"
+    function: ClassVar[str] = "recall"
     occurring: ClassVar[bool] = True
 
     name: str = "balanced_accuracy"
@@ -82,7 +94,7 @@ class BalancedAccuracy(LabelMetric):
 class AveragePrecision(LabelMetric):
     """Average precision of each label against the rest, the mean over labels that occur."""
 
-    function: ClassVar[str] = "multiclass_average_precision"
+    function: ClassVar[str] = "average_precision"
     occurring: ClassVar[bool] = True
 
     name: str = "average_precision"
@@ -91,13 +103,13 @@ class AveragePrecision(LabelMetric):
 class AUROC(LabelMetric):
     """Area under the ROC curve of each label against the rest, the mean over labels that occur, but not alone."""
 
-    function: ClassVar[str] = "multiclass_auroc"
+    function: ClassVar[str] = "auroc"
     occurring: ClassVar[bool] = True
 
     name: str = "auroc"
 
-    def counted(self, samples: Tensor) -> Tensor:
-        return (samples > 0) & (samples < samples.sum())  # the mean is NaN if there is none
+    def counted(self, samples: Tensor, of_all: int) -> Tensor:
+        return (samples > 0) & (samples < of_all)  # the mean is NaN if there is none
 
 
 class TopK(ClassificationMetric):
@@ -154,15 +166,19 @@ class Perplexity(Metric):
 class ExactMatch(Metric):
     """The share of samples whose labels are all predicted, such as all tokens of an answer, each given those before."""
 
+    needs: ClassVar[str | None] = "labels or several labels"
     keeps: ClassVar[str] = "matches"
 
     name: str = "exact_match"
 
     def reduced(self, output: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         from raysim.data.dataset import IGNORED
-        from raysim.local.outputs import predicted
+        from raysim.local.outputs import by_target, predicted
 
-        right = (predicted(output, target).argmax(-1) == target) | (target == IGNORED)
+        if target.is_floating_point():
+            right = (by_target(output, target) > 0) == (target > 0.5)
+        else:
+            right = (predicted(output, target).argmax(-1) == target) | (target == IGNORED)
         whole = right.reshape(len(target), -1).all(1)
         return whole.float(), whole.long()
 
@@ -182,3 +198,53 @@ class F1(Metric):
         predicted, true = outputs.argmax(1) == self.positive, labels == self.positive
         hits = (predicted & true).sum().double()
         return 2 * hits / (predicted.sum() + true.sum())  # NaN where nothing is positive
+
+
+class IoU(Metric):
+    """Intersection over union of each label's predictions and places, the mean over labels (the Jaccard index).
+
+    Labels that neither occur nor are predicted do not count or, where samples have several labels, count as 0.
+    """
+
+    needs: ClassVar[str | None] = "labels or several labels"
+    keeps: ClassVar[str] = "predictions"
+
+    name: str = "iou"
+    ignore: tuple[Annotated[int, Field(ge=0)], ...] = ()
+    """Labels, by their numbers, that are left out of the mean, such as that of the background."""
+
+    def reduced(self, output: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        outputs, labels = super().reduced(output, target)
+        if labels.is_floating_point():
+            return outputs > 0, labels
+        return outputs.argmax(-1).masked_fill(outputs.isnan().any(-1), -1), labels  # -1: no label
+
+    def compute(self, outputs: Tensor, labels: Tensor) -> Any:
+        found = self.reduced(outputs, labels)[0] if outputs.is_floating_point() else outputs
+        if several := labels.is_floating_point():
+            true = labels > 0.5
+            hits, sizes = (found & true).sum(0), found.sum(0) + true.sum(0)
+        else:
+            most = int(max(found.max(), labels.max())) + 1
+            hits = labels[found == labels].bincount(minlength=most)
+            sizes = found[found >= 0].bincount(minlength=most) + labels.bincount(minlength=most)
+        counts = (sizes > 0) | several
+        counts[[one for one in self.ignore if one < len(counts)]] = False
+        return self.share(hits.double(), sizes)[counts].nan_to_num().mean()
+
+    def share(self, hits: Tensor, sizes: Tensor) -> Tensor:
+        """Returns the metric of each label, (labels,); NaN where it has no places. sizes: its predictions and places
+        together."""
+        return hits / (sizes - hits)
+
+
+class Dice(IoU):
+    """Dice coefficient of each label, twice the intersection over the sum of both sizes, the mean over labels; as F1.
+
+    Labels that neither occur nor are predicted do not count or, where samples have several labels, count as 0.
+    """
+
+    name: str = "dice"
+
+    def share(self, hits: Tensor, sizes: Tensor) -> Tensor:
+        return 2 * hits / sizes

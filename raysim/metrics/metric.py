@@ -18,7 +18,8 @@ class Metric(Part):
     """A number for all outputs of one model on one split. A subclass adds its `name`."""
 
     needs: ClassVar[str | None] = "labels"
-    """What the data must have: labels or targets; None: either will do."""
+    """What the data must have: labels, several labels, each 0 or 1, "labels or several labels", or targets; None: any
+    will do."""
     library: ClassVar[str | None] = None
     """The package that computes it, if it is an optional one."""
     larger: ClassVar[bool] = True
@@ -56,8 +57,8 @@ class Metric(Part):
     def compute(self, outputs: Tensor, labels: Tensor) -> Any:
         """Returns the metric, a float or 0-d tensor; NaN where it is not defined.
 
-        outputs: logits or log-probabilities, (n, classes) float32, or predictions (n,) of data without labels. labels:
-        (n,) int64, or targets (n,) float32. Both are on the CPU.
+        outputs: logits or log-probabilities, (n, classes) float32, or predictions of data without labels. labels: (n,)
+        int64, several of 0 or 1, (n, labels) float32, or targets (n,) or (n, targets) float32. Both are on the CPU.
         """
 
     def value(self, outputs: Tensor, labels: Tensor) -> float | None:

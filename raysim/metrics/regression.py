@@ -1,4 +1,4 @@
-"""Metrics of regression, by torchmetrics where it is exact."""
+"""Metrics of regression: those of scikit-learn, also of several targets."""
 
 from typing import Any, ClassVar
 
@@ -7,39 +7,34 @@ from raysim.terms import Tensor
 
 
 class RMSE(Metric):
-    """Root of the mean squared error of predicted targets."""
+    """Root of the mean squared error of predicted targets; of several, the mean of that of each."""
 
     needs: ClassVar[str | None] = "targets"
-    library: ClassVar[str | None] = "torchmetrics"
     larger: ClassVar[bool] = False
 
     name: str = "rmse"
 
     def compute(self, outputs: Tensor, labels: Tensor) -> Any:
-        from torchmetrics.functional import mean_squared_error
-
-        return mean_squared_error(outputs, labels, squared=False)
+        return (outputs.double() - labels.double()).square().mean(0).sqrt().mean()
 
 
 class MAE(Metric):
     """Mean absolute error of predicted targets."""
 
     needs: ClassVar[str | None] = "targets"
-    library: ClassVar[str | None] = "torchmetrics"
     larger: ClassVar[bool] = False
 
     name: str = "mae"
 
     def compute(self, outputs: Tensor, labels: Tensor) -> Any:
-        from torchmetrics.functional import mean_absolute_error
-
-        return mean_absolute_error(outputs, labels)
+        return (outputs.double() - labels.double()).abs().mean()
 
 
 class R2(Metric):
     """Coefficient of determination, the share of the targets' variance that predictions explain.
 
-    It is not defined where all targets are equal.
+    Where samples have several targets, it is the mean of that of each. It is not defined where all values of a target
+    are equal.
     """
 
     needs: ClassVar[str | None] = "targets"
@@ -48,8 +43,8 @@ class R2(Metric):
 
     def compute(self, outputs: Tensor, labels: Tensor) -> Any:
         # Not by torchmetrics, which takes sums of squares below 1e-4 for 0, whatever the unit of the targets is.
-        if bool((labels == labels[0]).all()):
+        if bool((labels == labels[0]).all(0).any()):
             return float("nan")
         targets = labels.double()
-        errors, spread = (targets - outputs.double()).square().sum(), (targets - targets.mean()).square().sum()
-        return 1 - errors / spread
+        errors, spread = (targets - outputs.double()).square().sum(0), (targets - targets.mean(0)).square().sum(0)
+        return (1 - errors / spread).mean()

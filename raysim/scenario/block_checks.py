@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from raysim.algorithms import Central
 from raysim.algorithms.algorithm import Algorithm
-from raysim.clients import Behaviour, group_problems
+from raysim.clients import group_problems
 from raysim.data.sources.shakespeare import Shakespeare
 from raysim.data.sources.synthetic import LinearRegression, Quadratic
 from raysim.local import Local
@@ -104,9 +104,6 @@ def client_problems(scenario: Scenario) -> Iterator[Problem]:
             must, got = (str(value).lower() for value in (keeps, own.keep))  # as YAML has them
             text = f"must be {must}, for `local.optimizer` decides who keeps what, got {got}; set it there"
             yield Problem(f"{path}.local.optimizer.keep", text)
-        if scenario.data.classes == 0 and type(group.behaviour).labels is not Behaviour.labels:
-            text = f"{group.behaviour.name} needs labels, and {scenario.data.name} has none; take another"
-            yield Problem(f"{path}.behaviour", text)
 
 
 def _training_problems(scenario: Scenario) -> list[Problem]:

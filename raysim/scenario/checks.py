@@ -6,7 +6,9 @@ from importlib.util import find_spec
 from typing import Any, Literal
 
 from raysim.algorithms import ALGORITHMS, Central
+from raysim.clients import Behaviour
 from raysim.data.federation.server import NoServerData, OutOfDomain
+from raysim.local.augment import Augmentation
 from raysim.local.loss import TrainingLoss
 from raysim.metrics import Metric
 from raysim.models import MODELS
@@ -177,8 +179,8 @@ def _metric_problems(scenario: Scenario) -> Iterator[Problem]:
     if "validation" in scenario.run.evaluate_on and not scenario.data.validation:
         text = "has validation, for which no samples are set aside; set data.validation to a share, such as 0.1"
         yield Problem("run.evaluate_on", text)
-    if scenario.data.classes is not None and scenario.data.holds != ("functions",):
-        yield from unmeasurable(scenario, "labels" if scenario.data.classes else "targets")
+    if scenario.data.classes is not None:
+        yield from unmet(scenario, "labels" if scenario.data.classes else "targets")
 
 
 def _until_problems(scenario: Scenario) -> Iterator[Problem]:
@@ -206,16 +208,25 @@ def _measured(scenario: Scenario) -> Iterator[tuple[str, Metric | TrainingLoss]]
         yield "run.loss", scenario.run.loss
 
 
-Measurable = Literal["labels", "targets", "several labels"]
+def _needing(scenario: Scenario) -> Iterator[tuple[str, Metric | TrainingLoss | Augmentation | Behaviour]]:
+    """Yields all parts that say what they need of the data, each with its path."""
+    if scenario.data.holds != ("functions",):
+        yield from _measured(scenario)
+        yield from ((f"local.augment.{place}", one) for place, one in enumerate(scenario.local.augment))
+    yield from ((f"clients.{place}.behaviour", group.behaviour) for place, group in enumerate(scenario.clients))
 
 
-def unmeasurable(scenario: Scenario, has: Measurable) -> Iterator[Problem]:
-    """Yields a problem for each metric, and for the loss, that needs labels where the data have targets, or reversed.
+Has = Literal["labels", "targets", "several labels"]
+
+
+def unmet(scenario: Scenario, has: Has) -> Iterator[Problem]:
+    """Yields a problem for each metric, behaviour and augmentation, and for the loss, that needs something else of the
+    data, such as labels where they have targets.
 
     has: what the data have. Some data sets tell it only once they are loaded.
     """
-    for path, one in _measured(scenario):
-        if one.needs not in (None, has):
+    for path, one in _needing(scenario):
+        if one.needs is not None and has not in one.needs.split(" or "):
             got = has if has == "several labels" else "none"
             yield Problem(path, f"{one.name} needs {one.needs}, and {scenario.data.name} has {got}; take another")
 

@@ -14,13 +14,13 @@ from raysim.local.net import Net
 from raysim.local.outputs import hits
 from raysim.local.samples import Loader
 from raysim.scenario import Scenario
-from raysim.scenario.checks import Measurable
+from raysim.scenario.checks import Has
 from raysim.terms import Record
 from raysim.workers.replies import Evaluated, MetricSums, Numbers
 
 EVALUATION_BATCH = 250  # samples in a forward pass; fixed, because it decides bits
 # What data have to measure by, for the loss that they bring.
-HAS: dict[str, Measurable] = {"cross_entropy": "labels", "binary_cross_entropy": "several labels"}
+HAS: dict[str, Has] = {"cross_entropy": "labels", "binary_cross_entropy": "several labels"}
 
 
 class Evaluator:

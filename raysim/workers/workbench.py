@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from raysim.clients import Behaviour
 from raysim.data import Federation, Split
 from raysim.data.dataset import IGNORED
 from raysim.data.named import Shape, by_name, shape_of
@@ -27,7 +26,7 @@ from raysim.models.build import initialise
 from raysim.parts.errors import BadInput, BadValue, located
 from raysim.parts.rng import generator, torch_seed
 from raysim.scenario import Scenario
-from raysim.scenario.checks import notes_of, unmeasurable
+from raysim.scenario.checks import notes_of, unmet
 from raysim.terms import Adapter, ModelSizes, Moment, Record, Traffic, Trip
 from raysim.uplink.uplink import traffic_of
 from raysim.workers import records
@@ -47,7 +46,7 @@ class Workbench:
         """Raises BadInput if the model, a metric or the loss does not fit the data, or no parameter is shared."""
         self.scenario, self.federation, self.device = scenario, federation, device
         self.shape = _input_shape(federation)
-        for problem in unmeasurable(scenario, HAS.get(federation.loss, "targets")):
+        for problem in unmet(scenario, HAS.get(federation.loss, "targets")):
             raise BadInput(problem.path, problem.text)
         with located("model"):
             module = initialise(scenario.model, self.shape, federation.num_classes, scenario.seed)
@@ -69,11 +68,12 @@ class Workbench:
         self.net.classes = federation.num_classes
         if federation.mean:
             self.net.pixels = Pixels(federation.mean, federation.std, device)
+        places = federation.train.y.shape[1:] if federation.loss == "cross_entropy" else ()
         with located("local"):
-            fits(scenario.local, self.net)
+            fits(scenario.local, self.net, places)
         for place, group in enumerate(scenario.clients):
             with located(f"clients.{place}.local"):
-                fits(group.settings(scenario.local), self.net)
+                fits(group.settings(scenario.local), self.net, places)
         self.logged = Logged({}, {})  # what tasks were given to log
         self.groups = scenario.groups
         self.loader = Loader(federation.mean, federation.std, device, federation.skewed if federation.skew else None)
@@ -127,7 +127,7 @@ class Workbench:
         """Returns the samples that a client trains on, with the labels that its group has in their place."""
         rows = self.federation.train_rows(client)
         samples, group = self._samples(self.federation.train, rows, client), self.groups.of(client)
-        if group is None or type(group.behaviour).labels is Behaviour.labels:
+        if group is None or not group.behaviour.needs:
             return samples
         right = self.federation.train.y[rows]
         draw = generator(self.scenario.seed, "labels of a group", client)

@@ -11,14 +11,18 @@ import torch
 from conftest import Raw, Simulate, digits, override
 from ruamel.yaml import YAML
 from same_bits import same_on_ray
+from sklearn import metrics as sk
 from sklearn.metrics import balanced_accuracy_score, f1_score, matthews_corrcoef, roc_auc_score
 
 import raysim
-from raysim.data import federate
+from raysim.data import Arrays, divided, federate
 from raysim.engine.server import jobs
+from raysim.local.loss import BinaryCrossEntropy
 from raysim.local.samples import Loader
+from raysim.metrics import METRICS
 from raysim.metrics.classification import ECE
 from raysim.metrics.regression import R2
+from raysim.parts.part import as_tuples
 from raysim.sweep.expand import load_sweep
 from raysim.sweep.search import best, search
 from results import load
@@ -75,6 +79,71 @@ def test_r2_does_not_depend_on_the_unit_of_targets(unit: float) -> None:
     assert R2().value(targets, targets) == 1
     assert R2().value(torch.zeros(7), torch.full((7,), 0.1 * unit)) is None
     assert R2().value(targets[:1], targets[:1]) is None
+
+
+DRAW = np.random.default_rng(0)
+LOGITS, SEVERAL = DRAW.normal(size=(200, 4)).astype(np.float32), (DRAW.random((200, 4)) < 0.3).astype(np.float32)
+ONE = DRAW.integers(4, size=200)
+PAIR = np.stack([DRAW.normal(5, 1, 200), DRAW.normal(0, 30, 200)], 1).astype(np.float32)
+NEAR = (PAIR + DRAW.normal(size=(200, 2))).astype(np.float32)
+HARD, CHOSEN = LOGITS > 0, LOGITS.argmax(1)
+macro = {"average": "macro"}
+EQUAL = [  # a metric, outputs and labels, and what scikit-learn gives
+    ({"name": "macro_f1"}, LOGITS, SEVERAL, sk.f1_score(SEVERAL, HARD, **macro)),
+    ({"name": "macro_precision"}, LOGITS, SEVERAL, sk.precision_score(SEVERAL, HARD, **macro)),
+    ({"name": "macro_recall"}, LOGITS, SEVERAL, sk.recall_score(SEVERAL, HARD, **macro)),
+    ({"name": "auroc"}, LOGITS, SEVERAL, sk.roc_auc_score(SEVERAL, LOGITS)),
+    ({"name": "average_precision"}, LOGITS, SEVERAL, sk.average_precision_score(SEVERAL, LOGITS)),
+    ({"name": "exact_match"}, LOGITS, SEVERAL, sk.accuracy_score(SEVERAL, HARD)),
+    ({"name": "iou"}, LOGITS, SEVERAL, sk.jaccard_score(SEVERAL, HARD, **macro)),
+    ({"name": "dice"}, LOGITS, SEVERAL, sk.f1_score(SEVERAL, HARD, **macro)),
+    ({"name": "iou"}, LOGITS, SEVERAL * [1, 1, 1, 0], sk.jaccard_score(SEVERAL * [1, 1, 1, 0], HARD, **macro)),
+    ({"name": "macro_f1"}, LOGITS, ONE, sk.f1_score(ONE, CHOSEN, **macro)),
+    ({"name": "macro_precision"}, LOGITS, ONE, sk.precision_score(ONE, CHOSEN, **macro)),
+    ({"name": "macro_recall"}, LOGITS, ONE, sk.recall_score(ONE, CHOSEN, **macro)),
+    ({"name": "f1", "positive": 2}, LOGITS, ONE, sk.f1_score(ONE, CHOSEN, labels=[2], average=None)[0]),
+    ({"name": "iou"}, LOGITS, ONE, sk.jaccard_score(ONE, CHOSEN, **macro)),
+    ({"name": "dice"}, LOGITS, ONE, sk.f1_score(ONE, CHOSEN, **macro)),
+    ({"name": "iou", "ignore": [0]}, LOGITS, ONE, sk.jaccard_score(ONE, CHOSEN, labels=[1, 2, 3], **macro)),
+    ({"name": "iou"}, LOGITS[:, :3], ONE // 2 * 2, sk.jaccard_score(ONE // 2 * 2, LOGITS[:, :3].argmax(1), **macro)),
+    ({"name": "r2"}, NEAR, PAIR, sk.r2_score(PAIR, NEAR)),
+    ({"name": "r2"}, NEAR[:, 0], PAIR[:, 0], sk.r2_score(PAIR[:, 0], NEAR[:, 0])),
+    ({"name": "rmse"}, NEAR, PAIR, sk.root_mean_squared_error(PAIR, NEAR)),
+    ({"name": "mae"}, NEAR, PAIR, sk.mean_absolute_error(PAIR, NEAR)),
+]
+
+
+@pytest.mark.parametrize(("key", "outputs", "labels", "expected"), EQUAL, ids=[str(case[0]) for case in EQUAL])
+def test_metrics_of_each_task_are_those_of_scikit_learn(
+    key: Raw, outputs: np.ndarray, labels: np.ndarray, expected: float
+) -> None:
+    metric = next(kind for kind in METRICS if kind.model_fields["name"].default == key["name"])(**as_tuples(key))
+    target = torch.from_numpy(labels).float() if labels.dtype.kind == "f" else torch.from_numpy(labels)
+    assert metric.value(*metric.reduced(torch.from_numpy(outputs), target)) == pytest.approx(expected, abs=1e-6)
+    assert metric.value(torch.from_numpy(outputs), target) == pytest.approx(expected, abs=1e-6)
+
+
+def test_r2_of_several_targets_is_the_mean_of_that_of_each(simulate: Simulate) -> None:
+    """A predictor of each target's mean has 0, however far the means are apart."""
+    means = torch.from_numpy(PAIR.mean(0)).expand(200, 2)
+    assert R2().value(means, torch.from_numpy(PAIR)) == pytest.approx(0, abs=1e-6)
+    data = Arrays.of({"x": DRAW.normal(size=(400, 3)), "y": np.tile(PAIR, (2, 1))}, task="regression")
+    raw = digits(model="linear", run={"rounds": 2, "metrics": ["r2", "rmse"]}, local__lr=0.01)
+    result = simulate(raw | {"data": divided(data, clients=6, partition="iid")})
+    test = data.load().test
+    with torch.no_grad():
+        predicted = result.module()(torch.from_numpy(test.x)).numpy()
+    expected = {"r2": sk.r2_score(test.y, predicted), "rmse": sk.root_mean_squared_error(test.y, predicted)}
+    assert {name: values(result)[name] for name in expected} == pytest.approx(expected, rel=1e-5)
+
+
+def test_positive_weights_are_those_of_torch() -> None:
+    loss = BinaryCrossEntropy(positive_weights=(1.0, 2.0, 3.0, 4.0))
+    weights, outputs, labels = torch.tensor([1.0, 2.0, 3.0, 4.0]), torch.from_numpy(LOGITS), torch.from_numpy(SEVERAL)
+    expected = torch.nn.BCEWithLogitsLoss(pos_weight=weights)(outputs, labels)
+    assert float(loss(outputs, labels)) == pytest.approx(float(expected), rel=1e-6)
+    with pytest.raises(ValueError, match="one for each of 4 labels, got 1"):
+        BinaryCrossEntropy(positive_weights=(1.0,)).each(outputs, labels)
 
 
 def test_a_prediction_that_is_certain_shares_the_last_bin_of_the_calibration_error() -> None:

@@ -2,14 +2,17 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from conftest import Raw, digits, quadratic
 from local_tasks import CPU
-from torch import Tensor
+from torch import Tensor, nn
 
 import raysim
+from raysim.data import Arrays
 from raysim.data.dataset import IGNORED
+from raysim.data.federation.skew import RotationSkew
 from raysim.local.augment import (
     AUGMENTATIONS,
     Augmentation,
@@ -23,6 +26,7 @@ from raysim.local.augment import (
 )
 from raysim.local.loss import CrossEntropy
 from raysim.local.samples import Augmenter, Pixels
+from raysim.runs.inspection import inspect
 
 EVERY: list[Augmentation] = [
     Crop(padding=2),
@@ -102,6 +106,78 @@ def test_batches_change_as_torchvision_changes_image_by_image(one: Augmentation,
         torch.manual_seed(1)
         assert one.apply(x, torch.zeros(40), 10)[0].equal(expected)
         assert torch.rand(1).equal(after)
+
+
+class Seg(nn.Module):
+    def __init__(self, input_shape: tuple[int, ...], classes: int) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Conv2d(input_shape[0], 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, classes, 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = self.layers(x)
+        return found
+
+
+def squares(**local: Any) -> Raw:
+    """Images with a bright square, whose pixels have label 1."""
+    draw = np.random.default_rng(0)
+    x, y = draw.integers(0, 60, (120, 3, 12, 12)).astype(np.uint8), np.zeros((120, 12, 12), np.int64)
+    for image, mask, (row, column) in zip(x, y, draw.integers(0, 7, (120, 2)), strict=True):
+        image[:, row : row + 5, column : column + 5] = 220
+        mask[row : row + 5, column : column + 5] = 1
+    data = Arrays.of({"x": x, "y": y}, inputs="images_first", task="classes", clients=4, partition="iid")
+    raw = digits(
+        model={"name": "module", "module": "test_augment:Seg"}, algorithm="fedavg", world={"dispatch": {"per_round": 4}}
+    )
+    return raw | {
+        "data": data,
+        "local": {"lr": 0.2, "batch_size": 16, "epochs": 3, **local},
+        "run": {"rounds": 6, "metrics": ["iou"]},
+    }
+
+
+@pytest.mark.parametrize(
+    "augment", [[], [Flip(probability=1.0)], [Crop(padding=3)], [Cutout(probability=1.0), ColorJitter()]], ids=str
+)
+def test_masks_are_learned_from_augmented_images(augment: list[Augmentation], tmp_path: Any) -> None:
+    found = raysim.run(squares(augment=augment), out=tmp_path, inline=True).pandas("evaluations")
+    last = found[found["subject"] == "global"].groupby("metric")["value"].last()
+    assert last["accuracy"] > 0.95 and last["iou"] > 0.85
+
+
+@pytest.mark.parametrize("name", ["mixup", "rand_augment"])
+def test_what_would_move_pixels_alone_is_refused(name: str, tmp_path: Any) -> None:
+    raw = squares(augment=[name])
+    (problem,) = inspect(raysim.parse_scenario(raw)).problems
+    assert str(problem) == (
+        f"local.augment: {name} changes images, and these data have a label for each of (12, 12) places, which it "
+        "does not change alike; leave it out, or take crop or flip"
+    )
+    with pytest.raises(raysim.RunFailed, match="does not change alike"):
+        raysim.run(raw, out=tmp_path, inline=True)
+
+
+def test_a_rotation_of_clients_images_is_refused_where_pixels_have_labels() -> None:
+    raw = squares()
+    (problem,) = inspect(
+        raysim.parse_scenario(raw | {"data": raw["data"].model_copy(update={"skew": RotationSkew()})})
+    ).problems
+    assert "rotation moves pixels, and these data have a label for each" in str(problem)
+
+
+def test_what_needs_labels_is_refused_without_them(tmp_path: Any) -> None:
+    x = np.random.default_rng(0).random((40, 3, 8, 8)).astype(np.float32)
+    data = Arrays.of(
+        {"x": x, "y": x.mean((1, 2, 3))}, inputs="images_first", task="regression", clients=4, partition="iid"
+    )
+    group = {"name": "bad", "number": 1, "behaviour": "flip_labels"}
+    raw = digits(model="cnn", world__dispatch__per_round=4) | {"data": data}
+    for key, more in (
+        ("clients.0.behaviour", {"clients": [group]}),
+        ("local.augment.0", {"local": {"augment": ["mixup"]}}),
+    ):
+        (problem,) = inspect(raysim.parse_scenario(raw | more)).problems
+        assert problem.path == key and "needs labels, and arrays has none; take another" in problem.text
 
 
 def test_mixup_mixes_labels_as_it_mixes_inputs() -> None:

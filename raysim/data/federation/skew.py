@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import model_validator
@@ -17,6 +17,9 @@ Draw = Callable[[int], np.random.Generator]  # from the place of a sample to a g
 
 class FeatureSkew(Part):
     """How the inputs of a client are changed. A subclass adds its `name`."""
+
+    moves: ClassVar[bool] = False
+    """Whether it moves pixels, so that labels of pixels would no longer be theirs."""
 
     name: str
 
@@ -66,6 +69,8 @@ class RotationSkew(FeatureSkew):
     Ghosh, Chung, Yin and Ramchandran, An Efficient Framework for Clustered Federated Learning, NeurIPS 2020, section
     6.1 (rotated MNIST and CIFAR: angles of 0, 90, 180 and 270 degrees, or of 0 and 180).
     """
+
+    moves: ClassVar[bool] = True
 
     name: str = "rotation"
     groups: Literal[2, 4] = 4
