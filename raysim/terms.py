@@ -140,6 +140,7 @@ class Population(NamedTuple):
     samples: int  # number of samples that all of them train on
     per_round: int | None = None  # the most clients that a round picks; None where clients are not picked by rounds
     tiers: int = 1  # number of tiers, where `world.dispatch` picks by tiers
+    expected: float | None = None  # clients that a round picks in the mean; None without `world.dispatch.probability`
 
 
 class Round(NamedTuple):

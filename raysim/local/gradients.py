@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from raysim.parts.part import Count, Positive
+from raysim.parts.part import Count, NonNegative, Positive
 from raysim.schedules import Schedulable
 from raysim.terms import Tensor
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 # From the inputs and labels of a batch to its loss, 0-d, and its gradient, (n,), which the next call may overwrite.
 Take = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+# From the inputs and labels of a batch to the loss of each sample, (n,), and its gradient for each parameter, (n, ...).
+Each = Callable[[Tensor, Tensor], tuple[Tensor, list[Tensor]]]
+HELD = 2**25  # numbers that gradients of single samples take at once; fixed, because results depend on it bit by bit
 
 
 class GradientPoint(NamedTuple):
@@ -24,6 +27,8 @@ class GradientPoint(NamedTuple):
     w: Tensor  # (n,), the parameters that are trained; they may be moved, and must be put back
     pieces: Callable[[Tensor], list[Tensor]]  # cuts a vector (n,) into views in the shapes of the parameters
     generator: Callable[[], torch.Generator]  # for draws; one for each training, of a key of its own
+    each: Each  # takes gradients of single samples
+    expected: int | None  # how many samples a mini-batch has in the mean, where mini-batches are drawn; else None
 
 
 class Gradient(Schedulable):
@@ -138,4 +143,39 @@ class SAM(Gradient):
         return loss, gradient
 
 
-GRADIENTS: tuple[type[Gradient], ...] = (NormClipping, ValueClipping, Accumulate, GradientNoise, SAM)
+class PerSample(Gradient):
+    """Clips the gradient of each sample, and adds noise to their sum: (sum_i clip(g_i) + noise clip xi) / B (DP-SGD).
+
+    Abadi et al., Deep learning with differential privacy, CCS 2016. It must come first. What an algorithm adds to the
+    gradient, such as a proximal term, is added after it, and needs no noise.
+    """
+
+    name: str = "per_sample"
+    clip: Positive
+    """Largest norm of the gradient of one sample (C)."""
+    noise: NonNegative = 0.0
+    """Standard deviation of the noise in each entry of the sum, over `clip`: the noise multiplier (z)."""
+    expected: Count | None = None
+    """What the sum is divided by (B). null: the number of samples in the mini-batch; where mini-batches are drawn, as
+    with `local.batches: poisson`, their mean number."""
+
+    def take(self, before: Take, at: GradientPoint, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        import torch
+
+        total, losses = at.w.new_zeros(at.w.shape), [at.w.new_zeros(0)]
+        pieces, size = at.pieces(total), max(1, HELD // len(at.w))
+        for first in range(0, len(y), size):
+            some, gradients = at.each(x[first : first + size], y[first : first + size])
+            norms = torch.stack([gradient.flatten(1).norm(dim=1) for gradient in gradients]).norm(dim=0)
+            factors = (self.clip / norms).clamp_max(1)
+            for piece, gradient in zip(pieces, gradients, strict=True):
+                piece.add_(torch.tensordot(factors, gradient, 1))
+            losses.append(some)
+        for piece in pieces if self.noise else ():  # not what pads the vector
+            xi = torch.randn(piece.shape, generator=at.generator(), device=piece.device)
+            piece.add_(xi, alpha=self.noise * self.clip)
+        loss = torch.cat(losses)
+        return loss.sum() / max(1, len(loss)), total.div_(self.expected or at.expected or len(y))
+
+
+GRADIENTS: tuple[type[Gradient], ...] = (NormClipping, ValueClipping, Accumulate, GradientNoise, SAM, PerSample)

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from raysim.local.gradients import Gradient, GradientPoint
+from raysim.local.gradients import GradientPoint
 from raysim.local.model import Model
 from raysim.local.net import Net
 from raysim.local.outputs import LossFunction
@@ -30,8 +30,8 @@ class Trained(NamedTuple):
 
     model: Model
     steps: Tensor  # 0-d; how many mini-batch steps were taken
-    loss_before: Tensor  # 0-d; loss of the first mini-batch, at the start
-    loss_after: Tensor  # 0-d; loss of the last mini-batch before its step, or of all samples if a tolerance was met
+    loss_before: Tensor | None  # 0-d; loss of the first mini-batch, at the start; None if none has samples
+    loss_after: Tensor | None  # 0-d; that of the last one before its step, or of all samples if a tolerance was met
     residual: Tensor | None = None  # 0-d; norm of the gradient when last measured; None without a tolerance
     tolerance: Tensor | None = None  # 0-d; what the residual was compared with; None without a tolerance
     logged: dict[str, float | None] | None = None  # what the task logs, to which `send` adds; None: nobody asks for it
@@ -63,13 +63,18 @@ class Batch(NamedTuple):
 
 
 def batches(samples: Samples, settings: Local, order: np.random.Generator) -> Iterator[Batch]:
-    """Yields the mini-batches of all epochs. Each epoch is shuffled, and loaded a few mini-batches at a time."""
-    total, an_epoch = settings.total_steps(len(samples)), settings.batches(len(samples))
+    """Yields the mini-batches of all epochs. Each epoch is shuffled, and loaded a few mini-batches at a time; or each
+    mini-batch is drawn."""
+    total, an_epoch = settings.total_steps(len(samples)), settings.epoch_steps(len(samples))
     size = settings.batch_size or len(samples)
     at_a_time = max(LOADED // size, 1)  # mini-batches to load at once
     for step in range(total):
         if size >= len(samples):
             yield Batch(*samples.all, slice(None))  # the order within a batch of all samples does not matter
+            continue
+        if settings.batches == "poisson":
+            places = np.flatnonzero(order.random(len(samples)) < size / len(samples))
+            yield Batch(*samples.take(places, again=total > an_epoch), places)
             continue
         place = step % an_epoch
         if place == 0:
@@ -83,7 +88,8 @@ def batches(samples: Samples, settings: Local, order: np.random.Generator) -> It
 
 
 def gradient_of(
-    parts: Sequence[Gradient],
+    settings: Local,
+    samples: int,
     net: Net,
     part: Trainable,
     loss: LossFunction | None,
@@ -91,9 +97,9 @@ def gradient_of(
 ) -> Callable[[Tensor, Tensor, BatchGradient | None], BatchGradient]:
     """Returns a function that takes the gradient of a batch as `local.gradients` say.
 
-    It gets the batch and, if that is taken already, its plain gradient. parts: what is done with it, in order.
+    It gets the batch and, if that is taken already, its plain gradient. samples: how many are trained on.
     """
-    if not parts:
+    if not (parts := settings.gradients):
         return lambda x, y, ready: ready or net.gradients(x, y, part.parameters, loss)
     vector, views = part.flat()
     waiting: list[tuple[Tensor, BatchGradient]] = []  # the plain gradient of a batch that is taken already
@@ -104,7 +110,9 @@ def gradient_of(
         torch._foreach_copy_(views, list(pieces))
         return value, vector
 
-    point = GradientPoint(part.w, part.pieces, generator)
+    expected = min(settings.batch_size or samples, samples) if settings.batches == "poisson" else None
+    each = partial(net.gradient_of_each, parameters=part.parameters, loss=loss)
+    point = GradientPoint(part.w, part.pieces, generator, each, expected)
     for one in parts:
         take = partial(one.take, take, point)
 
@@ -166,15 +174,16 @@ def train(
     """
     trained = net.part(part)
     step, added = Steps(settings, net, trained, kept), AddedGradient(correction, trained)
-    gradient = gradient_of(settings.gradients, net, trained, loss, partial(draws, "gradients"))
+    gradient = gradient_of(settings, len(samples), net, trained, loss, partial(draws, "gradients"))
     augment = Augmenter(settings.augment, net.pixels, net.classes, partial(draws, "augment"))
     decay = 0.0 if settings.optimizer.decoupled else step.decay
     criterion = None if tolerance is None else Criterion(trained, decay, tolerance, relative)
-    an_epoch = settings.batches(len(samples))
+    an_epoch = settings.epoch_steps(len(samples))
     whole = settings.batch_size is None or settings.batch_size >= len(samples)
     # The fast path: steps of plain SGD that store no gradient, which round otherwise. Not with batches of all samples:
     # a criterion takes their gradient, and a training without one must round as one with it does.
-    fast = settings.plain and not (settings.gradients or added.by_gradient or part or loss or whole)
+    drawn = settings.batches == "poisson"
+    fast = settings.plain and not (settings.gradients or drawn or added.by_gradient or part or loss or whole)
     first = last = None
     taken = 0
     with net.training(start, len(samples), settings.precision):
@@ -189,19 +198,20 @@ def train(
                 if criterion.met(gradients, added(gradients) if added.by_gradient else extra):
                     break
                 ready = (last, gradients) if whole and not settings.augment else None  # it has just been taken
-            x, y = augment(batch.x, batch.y) if settings.augment else (batch.x, batch.y)
+            x, y = augment(batch.x, batch.y) if settings.augment and len(batch.y) else (batch.x, batch.y)
             if fast and (descended := net.descend(x, y, lr, extra)) is not None:
                 last = descended
             else:
                 net.at(batch.places)
-                last, gradients = gradient(x, y, ready)
+                value, gradients = gradient(x, y, ready)
+                last = value if len(y) else last
                 step(gradients, added(gradients) if added.by_gradient else extra, lr)
                 trained.project()
             first = last if first is None else first
             taken += 1
     step.keep()
     net.steps += taken
-    if last is None:
+    if not len(samples):
         raise BadValue(f"training needs at least one sample, got {len(samples)}")
     measured = (criterion.residual, criterion.tolerance) if criterion else ()
     return Trained(net.model(), torch.tensor(taken), last if first is None else first, last, *measured)

@@ -13,6 +13,7 @@ from raysim.local.chain import Chain
 from raysim.local.first_state import FirstState, has_own_mode
 from raysim.local.model import Model
 from raysim.local.outputs import LOSSES, LossFunction, cross_entropy
+from raysim.local.per_sample import gradient_of_each
 from raysim.local.samples import Pixels
 from raysim.local.trainable import Trainable
 from raysim.models.equilibrium import Equilibrium, Solves
@@ -87,6 +88,12 @@ class Net:
     def remembers(self) -> bool:
         """Whether solves of equilibrium layers start where the same sample's last one ended."""
         return any(layer.start == "last" for layer in self._equilibria)
+
+    @property
+    def normalises_batches(self) -> bool:
+        """Whether BatchNorms normalise by the batch in training."""
+        norms = (one for one in self.module.modules() if isinstance(one, nn.modules.batchnorm._BatchNorm))
+        return any(norm not in self._in_eval_mode for norm in norms)
 
     @property
     def predicted(self) -> float:
@@ -206,6 +213,8 @@ class Net:
 
         The next call may overwrite the gradients.
         """
+        if not len(y):  # a mini-batch that was drawn may hold no sample
+            return self.w.new_zeros(()), [torch.zeros_like(parameter) for parameter in parameters]
         self.seen += len(y)
         self.passes += 3 * len(y)
         if (
@@ -220,6 +229,15 @@ class Net:
             outputs = self.module(x)
         value = (loss or self.loss)(outputs.float() if self._halved else outputs, y)
         return value.detach(), torch.autograd.grad(value, parameters, allow_unused=True, materialize_grads=True)
+
+    def gradient_of_each(
+        self, x: Tensor, y: Tensor, parameters: list[nn.Parameter], loss: LossFunction | None = None
+    ) -> tuple[Tensor, list[Tensor]]:
+        """Returns the loss of each sample of a batch, (n,), and its gradient for each parameter, (n, ...)."""
+        self.seen += len(y)
+        self.passes += 3 * len(y)
+        with torch.autocast(self.device.type, torch.bfloat16) if self._halved else nullcontext():
+            return gradient_of_each(self.module, parameters, loss or self.loss, x, y)
 
     def descend(self, x: Tensor, y: Tensor, lr: float, extra: Tensor | None) -> Tensor | None:
         """Takes a step of plain SGD with all parameters on the data's own mean loss.

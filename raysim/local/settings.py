@@ -56,6 +56,10 @@ class Local(Schedulable):
     """Mini-batches in one training, whatever `epochs` says. null: as many as `epochs` makes."""
     batch_size: Samples | None = 32
     """Samples in a mini-batch. null: all samples at once, in order."""
+    batches: Literal["shuffled", "poisson"] = "shuffled"
+    """How mini-batches are made. shuffled: an epoch cuts all samples, in a new order, into mini-batches. poisson: each
+    mini-batch has each sample with probability batch_size / n, of n samples, as the accounting of DP-SGD asks; one
+    without any sample is a step, too."""
     drop_last: bool = False
     """Whether to leave out an epoch's last mini-batch if it is smaller, unless it is the only one."""
 
@@ -71,6 +75,21 @@ class Local(Schedulable):
         if isinstance(block := given.get("optimizer"), dict) and block and "name" not in block:
             return {**given, "optimizer": {"name": "sgd", **block}}
         return given
+
+    @model_validator(mode="after")
+    def _samples_fit(self) -> Self:
+        """Says what does not go with gradients of single samples, or with mini-batches that are drawn."""
+        if self.batches == "poisson" and self.drop_last:
+            raise ValueError("drop_last must be false with batches: poisson, which have no last one; leave it out")
+        names = [gradient.name for gradient in self.gradients]
+        if "per_sample" not in names:
+            return self
+        if names[0] != "per_sample" or (others := {"per_sample", "accumulate", "sam"} & {*names[1:]}):
+            got = "other parts before it" if names[0] != "per_sample" else f"{', '.join(sorted(others))} after it"
+            raise ValueError(f"gradients must have per_sample first, and nothing else that takes gradients, got {got}")
+        if any(one.name == "mixup" for one in self.augment):
+            raise ValueError("augment must not have mixup with per_sample, for it mixes samples; leave one of them out")
+        return self
 
     @property
     def plain(self) -> bool:
@@ -99,7 +118,7 @@ class Local(Schedulable):
         """Returns these settings with another number of epochs, and without `steps`."""
         return self.model_copy(update={"epochs": epochs, "steps": None})
 
-    def batches(self, samples: int) -> int:
+    def epoch_steps(self, samples: int) -> int:
         """Returns how many mini-batches an epoch has."""
         size = min(self.batch_size or samples, samples)
         return max(samples // size, 1) if self.drop_last else -(-samples // size)
@@ -107,18 +126,23 @@ class Local(Schedulable):
     def smallest_batch(self, samples: int) -> int:
         """Returns how many samples the smallest mini-batch of a training has."""
         size = min(self.batch_size or samples, samples)
-        rest = 0 if self.drop_last or self.total_steps(samples) < self.batches(samples) else samples % size
+        if self.batches == "poisson" and size < samples:
+            return 1
+        rest = 0 if self.drop_last or self.total_steps(samples) < self.epoch_steps(samples) else samples % size
         return rest or size
 
     def total_steps(self, samples: int) -> int:
         """Returns how many mini-batches one training has."""
-        return self.steps if self.steps is not None else self.epochs * self.batches(samples)
+        return self.steps if self.steps is not None else self.epochs * self.epoch_steps(samples)
 
     def total_samples(self, samples: int) -> int:
-        """Returns how many samples pass through the network in one training, with repeats and second passes."""
+        """Returns how many samples pass through the network in one training, with repeats and second passes; in the
+        mean, where mini-batches are drawn."""
         passes = math.prod(gradient.passes for gradient in self.gradients)
         if self.batch_size is None or self.batch_size >= samples:
             return passes * self.total_steps(samples) * samples
+        if self.batches == "poisson":
+            return passes * self.total_steps(samples) * self.batch_size
         rest = 0 if self.drop_last else samples % self.batch_size
-        epochs, steps = divmod(self.total_steps(samples), self.batches(samples))
+        epochs, steps = divmod(self.total_steps(samples), self.epoch_steps(samples))
         return passes * (epochs * (samples - samples % self.batch_size + rest) + steps * self.batch_size)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from raysim.local.gradients import Accumulate
+from raysim.local.gradients import Accumulate, PerSample
 from raysim.local.groups import grouped
 from raysim.local.net import Net
 from raysim.local.optimizers import Optimizer
@@ -98,6 +98,9 @@ def fits(local: Local, net: Net, places: tuple[int, ...] = ()) -> None:
     if net.remembers and any(isinstance(one, Accumulate) for one in local.gradients):
         text = "must not accumulate where the model starts solves at a sample's last one; leave one of them out"
         raise BadValue(text, "gradients")
+    if net.normalises_batches and any(isinstance(one, PerSample) for one in local.gradients):
+        text = "must not have per_sample where BatchNorm mixes the samples of a mini-batch; set model.norm: frozen, or "
+        raise BadValue(f"{text}take a model with GroupNorm", "gradients")
     gpu = net.device.type == "cuda"
     # The server's worker checks, too, and may be on a CPU; the scenario's own check wants a GPU for the clients.
     if local.precision == "tf32" and gpu and torch.cuda.get_device_capability(net.device) < (8, 0):

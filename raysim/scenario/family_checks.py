@@ -72,7 +72,7 @@ def _block_problems(scenario: Scenario) -> Iterator[Problem]:
 
 def _key_problems(world: World, algorithm: Central) -> Iterator[Problem]:
     if not world.dispatch.given:
-        text = "must have exactly one of per_round, concurrency, per_tier, picks, order, got none"
+        text = "must have exactly one of per_round, probability, concurrency, per_tier, picks, order, got none"
         yield Problem("world.dispatch", text)
     for key, value in _given(world, "synchronous", "edge_delay", "loss"):
         text = f"is for peers only, and {algorithm.name} has a server, got {quoted(value)}; leave it out"

@@ -3,6 +3,8 @@
 import hashlib
 import json
 import pickle
+from functools import reduce
+from operator import getitem
 from typing import Annotated, Any
 
 import numpy as np
@@ -27,6 +29,9 @@ from raysim.uplink.transforms import AnUplink
 from raysim.world import TOPOLOGIES, Topology, World
 from results import html
 from results.yaml import as_yaml
+
+# Keys that are newer than others, with their defaults, which do not count, so that the hashes of older scenarios stay.
+LATER: dict[str, Any] = {"uplink": [], "local.batches": "shuffled", "world.dispatch.probability": None}
 
 
 def _restore(schema: "type[Scenario]", pickled: bytes, arrays: list[Any]) -> "Scenario":
@@ -89,8 +94,11 @@ class Scenario(Part):
         """A hash of everything that the run's results depend on, and so not of its name or of its number of workers."""
         resolved = self.resolved()
         resolved.pop("name")
-        if not self.uplink:  # so that the hashes of scenarios without it stay
-            resolved.pop("uplink")
+        for path, default in LATER.items():
+            *blocks, key = path.split(".")
+            block = reduce(getitem, blocks, resolved)
+            if block[key] == default:
+                del block[key]
         for key in ("checkpoint", "generate", "log", "observers"):
             resolved["run"].pop(key)
         asked = resolved.pop("resources")
@@ -163,5 +171,6 @@ class Scenario(Part):
 
     def population(self, samples: NDArray[np.int64]) -> Population:
         """Returns what algorithms know of all clients. samples: the number that each client trains on, (clients,)."""
-        dispatch = self.world.dispatch
-        return Population(int((samples > 0).sum()), int(samples.sum()), dispatch.size, dispatch.tiers or 1)
+        dispatch, clients = self.world.dispatch, int((samples > 0).sum())
+        expected = None if dispatch.probability is None else dispatch.probability * clients
+        return Population(clients, int(samples.sum()), dispatch.size, dispatch.tiers or 1, expected)

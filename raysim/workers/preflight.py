@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from raysim.data.named import NamedArrays, by_name, shape_of, shape_text
+from raysim.local.gradients import PerSample
 from raysim.models.memory import Held
 from raysim.parts.errors import BadValue, located
 from raysim.parts.rng import seed_globals
@@ -23,6 +24,11 @@ def try_all(bench: Workbench) -> None:
         try_model(bench)
     with located("run.metrics"):
         try_metrics(bench)
+    local = bench.scenario.local
+    settings = (local, *(group.settings(local) for group in bench.scenario.clients))
+    if any(isinstance(gradient, PerSample) for one in settings for gradient in one.gradients):
+        with located("local"):
+            try_single_samples(bench)
 
 
 def try_model(bench: Workbench) -> float:
@@ -52,6 +58,19 @@ def try_model(bench: Workbench) -> float:
     net.load(bench.start)
     net.take_solves()
     return float(trained[-1])
+
+
+def try_single_samples(bench: Workbench) -> None:
+    """Lets the model take gradients of single samples. Raises BadValue if torch.func cannot."""
+    x, y = bench.loader(bench.federation.train, np.arange(min(2, len(bench.federation.train))))
+    with torch.random.fork_rng(devices=[]), bench.net.training(bench.start, len(y)):
+        try:
+            bench.net.gradient_of_each(x, y, bench.net.parameters)
+        except Exception as error:
+            why = str(error).partition("\n")[0]
+            text = f"must not have per_sample, for torch.func cannot follow the model or its loss: {why}"
+            raise BadValue(f"{text}; leave it out, or take another model", "gradients") from error
+    bench.net.take_solves()
 
 
 def _passes(bench: Workbench, x: Tensor, y: Tensor) -> list[Tensor]:

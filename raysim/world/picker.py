@@ -110,6 +110,19 @@ class PolicyPicker(Picker):
         return picked
 
 
+class PoissonPicker(Picker):
+    """Picks each client with the same probability in every round, unless it is under way or not available."""
+
+    def __init__(self, world: World, samples: NDArray[np.int64], seed: int, probability: float) -> None:
+        super().__init__(world, samples, seed)
+        self._probability, self._draws = probability, Stream(seed, "pick by probability")
+
+    def pick(self, time: float, round: int, in_flight: int, serial: int) -> list[int]:
+        self.roster.show(self._presence.mask(time))
+        drawn = self._draws(round).random(len(self._samples)) < self._probability
+        return [client for client in np.flatnonzero(drawn).tolist() if client in self.roster]
+
+
 class ScriptPicker(Picker):
     """Picks clients in the order of a script, each when it is wanted and, if the script has times, when it is due.
 
@@ -180,4 +193,6 @@ def new_picker(
         script = picked_by_round(world.dispatch.picks)
     if script is not None:
         return ScriptPicker(world, samples, seed, script)
+    if (probability := world.dispatch.probability) is not None:
+        return PoissonPicker(world, samples, seed, probability)
     return PolicyPicker(world, samples, seed, labels, tiers)

@@ -74,7 +74,7 @@ def recorded_world(folder: str) -> dict[str, Any]:
     """Returns the block `world` of a run's scenario. Raises ValueError if the folder holds no run with a server."""
     world = open_run(folder).info["scenario"].get("world")
     dispatch = (world.get("dispatch") or {}) if isinstance(world, dict) else {}
-    if not any(dispatch.get(key) for key in ("per_round", "concurrency", "per_tier", "picks", "order")):
+    if not any(dispatch.get(key) for key in ("per_round", "probability", "concurrency", "per_tier", "picks", "order")):
         raise ValueError(f"replay: must be the folder of a run with a server, got {folder}, which has none")
     return {key: as_tuples(value) for key, value in world.items()}
 

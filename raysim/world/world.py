@@ -3,7 +3,7 @@
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from raysim.parts.part import Clients, Count, OneOf, Part, Positive, Share, Unit
 from raysim.world.availability import Always, Availability, Dropout, Periodic, RandomAvailability
@@ -42,12 +42,14 @@ AVAILABILITY: tuple[type[Availability], ...] = (Always, RandomAvailability, Peri
 class Dispatch(Part):
     """Which clients are picked, and when. A client in flight is never picked.
 
-    Exactly one of `per_round`, `concurrency`, `per_tier`, `picks` and `order` must be given, but `order` may stand
-    beside `per_round` or `concurrency`.
+    Exactly one of `per_round`, `probability`, `concurrency`, `per_tier`, `picks` and `order` must be given, but `order`
+    may stand beside `per_round` or `concurrency`.
     """
 
     per_round: Clients | None = None
     """Number of idle clients that are picked at the start of every round."""
+    probability: Annotated[Share | None, Field(gt=0)] = None
+    """Probability with which each client is picked at the start of every round, whoever else is (Poisson sampling)."""
     concurrency: Clients | None = None
     """Number of clients to keep in flight. They are picked at the start of rounds or, with delays in seconds, whenever
     others arrive."""
@@ -77,17 +79,21 @@ class Dispatch(Part):
     def _at_most_one(self) -> Self:
         if len(self.given) > 1:
             raise ValueError(
-                f"must have exactly one of per_round, concurrency, per_tier, picks, order, got {self.given}"
+                f"must have exactly one of per_round, probability, concurrency, per_tier, picks, order, got "
+                f"{self.given}"
             )
-        if self.order is not None and (self.picks is not None or self.per_tier is not None):
-            raise ValueError("order must not be given beside picks or per_tier; leave one of them out")
+        if self.order is not None and self.given not in (["order"], ["per_round"], ["concurrency"]):
+            raise ValueError(f"order must not be given beside {self.given[0]}; leave one of them out")
         if (self.per_tier is None) != (self.tiers is None):
             raise ValueError("must have both of per_tier and tiers, or none of them; add one, or leave the other out")
-        scripted = self.picks is not None or self.order is not None
-        if scripted and self.policy != UniformPolicy():
-            raise ValueError("policy goes with per_round or concurrency, got it where clients are given; leave it out")
+        free = self.picks is None and self.order is None and self.probability is None
+        if not free and self.policy != UniformPolicy():
+            raise ValueError(
+                "policy goes with per_round, concurrency or per_tier, got it where something else says who is picked; "
+                "leave it out"
+            )
         if self.round_s is not None and self.given in (["concurrency"], ["per_tier"], ["order"]):
-            raise ValueError("round_s goes with per_round or picks, for else in seconds there are no rounds")
+            raise ValueError("round_s goes with per_round, probability or picks, for else there are no rounds")
         if self.reports is not None and (self.given not in (["per_round"], ["picks"]) or self.round_s is not None):
             raise ValueError("reports goes with per_round or picks, and without round_s; leave one of them out")
         if self.reports is not None and self.per_round is not None and self.reports > self.per_round:
@@ -97,17 +103,19 @@ class Dispatch(Part):
     @property
     def given(self) -> list[str]:
         """The keys that say when clients are picked: exactly one with a server, none without one."""
-        given = [key for key in ("per_round", "concurrency", "per_tier", "picks") if getattr(self, key) is not None]
+        keys = ("per_round", "probability", "concurrency", "per_tier", "picks")
+        given = [key for key in keys if getattr(self, key) is not None]
         return given or (["order"] if self.order is not None else [])
 
     @property
     def size(self) -> int | None:
-        """Largest number of clients that a round picks; None with `concurrency` and `per_tier`."""
+        """Largest number of clients that a round picks; None with `concurrency` and `per_tier`, and with `probability`,
+        which may pick all."""
         return max((len(picked) for picked in self.picks), default=None) if self.picks else self.per_round
 
     @property
     def in_flight(self) -> int | None:
-        """Largest number of clients under way at a time, but for late ones; None with `order`."""
+        """Largest number of clients under way at a time, but for late ones; None with `order` and `probability`."""
         return self.per_tier * self.tiers if self.per_tier and self.tiers else self.concurrency or self.size
 
     def reads(self) -> tuple[str, ...]:

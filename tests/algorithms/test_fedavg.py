@@ -4,6 +4,8 @@ import pytest
 from by_hand import scripted, x
 from conftest import Raw, Simulate, quadratic
 
+from raysim import ScenarioError, parse_scenario
+
 AT_ONCE: Raw = {"dispatch": {"picks": [[0, 1]]}}
 
 
@@ -24,3 +26,29 @@ def test_fedavg_when_only_one_client_reports(simulate: Simulate, weights: str, e
     world = scripted([[0, 1]], [[1.0], [0.0]])
     raw = quadratic([0.0, 4.0], algorithm, world, 1, start=1.0, data__samples=[1, 3], local__lr=0.5)
     assert x(simulate, raw) == pytest.approx(expected, abs=1e-6)
+
+
+def test_expected_weights_divide_by_the_mean_number_of_clients(simulate: Simulate) -> None:
+    """Each of 4 clients is picked with probability 1/2, so a difference counts 1 / 2; those of (4 i - 1) / 2."""
+    algorithm = {"name": "fedavg", "weights": "expected"}
+    raw = quadratic(
+        [0.0, 4.0, 8.0, 12.0], algorithm, {"dispatch": {"probability": 0.5}}, 1, start=1.0, seed=5, local__lr=0.5
+    )
+    picked = simulate(raw).table("updates")["client"].to_pylist()
+    assert 0 < len(picked) != 2
+    assert x(simulate, raw) == pytest.approx(1 + sum((4 * client - 1) / 2 for client in picked) / 2, abs=1e-6)
+
+
+def test_expected_weights_of_all_clients_are_uniform_ones(simulate: Simulate) -> None:
+    raws = (
+        quadratic([0.0, 4.0], {"name": "fedavg", "weights": weights}, {"dispatch": {"probability": 1.0}}, 3, start=1.0)
+        for weights in ("uniform", "expected")
+    )
+    one, other = (simulate(raw).digest for raw in raws)
+    assert one == other
+
+
+def test_expected_weights_need_a_probability() -> None:
+    raw = quadratic([0.0], {"name": "fedavg", "weights": "expected"}, {"dispatch": {"per_round": 1}}, 1)
+    with pytest.raises(ScenarioError, match=r"algorithm.weights: must not be expected .*; take uniform"):
+        parse_scenario(raw)

@@ -20,6 +20,7 @@ from raysim.local.gradients import (
     GradientNoise,
     GradientPoint,
     NormClipping,
+    PerSample,
     Take,
     ValueClipping,
 )
@@ -36,6 +37,7 @@ EVERY: list[Gradient] = [
     GradientNoise(std=0.1),
     SAM(radius=0.1),
 ]
+ALONE = PerSample(clip=0.1, noise=1.0)  # goes with none of those above that take gradients
 
 
 def on_a_line(gradients: list[Any], start: float = 8.0, **local: Any) -> Raw:
@@ -63,6 +65,8 @@ UPHILL = {"name": "sam", "radius": 1.0}
         (on_a_line([clip(2.0)], weight_decay=0.5), 5.0),  # decay is not clipped: 2 + 4
         (on_a_line([clip(2.0)], optimizer={"name": "sgd", "momentum": 0.5}, steps=2), 5.5),  # 2, then 1 + 2
         (on_a_line([{"name": "accumulate", "micro_batch": 1}]), 4.0),
+        (on_a_line([{"name": "per_sample", "clip": 2.0}]), 7.0),
+        (on_a_line([{"name": "per_sample", "clip": 6.0, "expected": 3}, {"name": "clip_value", "max": 1.5}]), 7.25),
     ],
 )
 def test_steps_by_hand(simulate: Simulate, raw: Raw, expected: float) -> None:
@@ -122,7 +126,7 @@ def test_accumulated_gradients_are_those_of_the_batch() -> None:
         assert float(whole.loss_after) == pytest.approx(float(pieces.loss_after), abs=1e-6)
 
 
-@pytest.mark.parametrize("one", EVERY, ids=str)
+@pytest.mark.parametrize("one", [*EVERY, ALONE], ids=str)
 @pytest.mark.parametrize("optimizer", ["sgd", SGD(momentum=0.9), "adam"], ids=str)
 @pytest.mark.parametrize("batch_size", [16, None])
 def test_none_is_skipped_on_any_path(one: Gradient, optimizer: Any, batch_size: int | None) -> None:
@@ -149,10 +153,10 @@ def test_none_is_skipped_on_any_path(one: Gradient, optimizer: Any, batch_size: 
 
 
 def test_every_part_is_tried() -> None:
-    assert {type(one) for one in EVERY} == set(GRADIENTS)
+    assert {type(one) for one in (*EVERY, ALONE)} == set(GRADIENTS)
 
 
-@pytest.mark.parametrize("one", EVERY, ids=str)
+@pytest.mark.parametrize("one", [*EVERY, ALONE], ids=str)
 def test_samples_seen_are_counted_as_foretold(one: Gradient, simulate: Simulate) -> None:
     block = one.model_dump()
     raws = (digits(local__gradients=gradients) for gradients in ([], [block]))
@@ -214,8 +218,9 @@ ALL = [one.model_dump() for one in EVERY]
     [
         digits(local__gradients=ALL),
         digits(algorithm={"name": "fedrep", "head_epochs": 1}, model__personal=["head"], local__gradients=ALL),
+        digits(local__gradients=[ALONE.model_dump()], local__batches="poisson"),
     ],
-    ids=["fedbuff", "fedrep"],
+    ids=["fedbuff", "fedrep", "samples"],
 )
 def test_a_run_goes_on_with_the_same_draws(raw: Raw, tmp_path: Any) -> None:
     whole = raysim.run(raw, out=tmp_path, inline=True)

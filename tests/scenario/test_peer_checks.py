@@ -77,7 +77,10 @@ from raysim.parts.errors import ScenarioError
             "uplink: must be left out for ad_psgd, whose peers take the mean of exact models, got 1 transforms",
         ),
         ({"algorithm": "fedavg", "world": {"dispatch": {"per_round": 3}}}, "topology: goes with algorithms without a "),
-        ({"algorithm": "fedavg", "topology": None}, "world.dispatch: must have exactly one of per_round, concurrency"),
+        (
+            {"algorithm": "fedavg", "topology": None},
+            "world.dispatch: must have exactly one of per_round",
+        ),
         (
             {"algorithm": "fedavg", "topology": None, "world": {"dispatch": {"per_round": 3}, "loss": 0.5}},
             "world.loss: is for peers only, and fedavg has a server, got 0.5; leave it out",

@@ -34,10 +34,12 @@ def drawn(seed: int) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def picks(dispatch: Raw, clients: int, rounds: int, delay: Raw = SECONDS, **more: Any) -> list[list[int]]:
+def picks(
+    dispatch: Raw, clients: int, rounds: int, delay: Raw = SECONDS, late: Any = "keep", empty: bool = False, **more: Any
+) -> list[list[int]]:
     """The clients that each round picks, where all arrive within their round."""
     world = World.model_validate({"dispatch": dispatch, "delay": delay, **more})
-    timeline = ServerTimeline(world, Round("keep"), np.arange(clients) + 1, Horizon(rounds), seed=0)
+    timeline = ServerTimeline(world, Round(late, empty), np.arange(clients) + 1, Horizon(rounds), seed=0)
     return [[member.client for member in step.members] for step in timeline if isinstance(step, Stepped)]
 
 
@@ -139,5 +141,26 @@ def test_a_policy_that_does_not_fit_the_data_is_refused(policy: Raw, path: str, 
 
 def test_a_policy_beside_a_list_of_picks_is_refused() -> None:
     raw = quadratic([1.0], "fedavg", {"dispatch": {"picks": [[0]], "policy": "by_samples"}}, rounds=1)
-    with pytest.raises(ScenarioError, match=r"world.dispatch: policy goes with per_round or concurrency"):
+    with pytest.raises(ScenarioError, match=r"world.dispatch: policy goes with per_round, concurrency"):
         parse_scenario(raw)
+
+
+def test_each_client_is_picked_with_its_probability_whoever_else_is() -> None:
+    """Of 20 clients over 1000 rounds, within 4 deviations; the number in a round has the variance of its law."""
+    found = picks({"probability": 0.3}, clients=20, rounds=1000, late="discard", empty=True)
+    times = Counter(client for picked in found for client in picked)
+    assert all(abs(times[client] - 300) < 4 * np.sqrt(1000 * 0.3 * 0.7) for client in range(20))
+    sizes = np.array([len(picked) for picked in found])
+    assert len(sizes) == 1000
+    assert sizes.var() == pytest.approx(20 * 0.3 * 0.7, rel=0.2)
+
+
+def test_a_client_is_picked_in_the_same_rounds_however_many_others_there_are() -> None:
+    few, many = ([{0, 1, 2} & set(p) for p in picks({"probability": 0.5}, n, 30, empty=True)] for n in (3, 9))
+    assert few == many
+
+
+def test_all_are_picked_with_probability_one_and_none_that_is_under_way() -> None:
+    assert picks({"probability": 1.0}, clients=3, rounds=2) == [[0, 1, 2]] * 2
+    late = {"name": "scripted", "delays": ((1.5,), (0.0, 0.0), (0.0, 0.0))}
+    assert picks({"probability": 1.0}, clients=3, rounds=2, delay=late) == [[1, 2], [0, 1, 2]]

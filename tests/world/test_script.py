@@ -92,7 +92,7 @@ def test_a_log_must_not_dispatch_who_is_under_way(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("world", "message"),
     [
-        ({"dispatch": {"order": "a.csv", "picks": [[0]]}}, "order must not be given beside picks or per_tier"),
+        ({"dispatch": {"order": "a.csv", "picks": [[0]]}}, "order must not be given beside picks; leave"),
         ({"dispatch": {"order": "a.csv"}}, "dispatch.order alone needs a delay in seconds"),
         (
             {"dispatch": {"order": "a.csv", "per_round": 1}, "availability": {"name": "random", "probability": 0.5}},
