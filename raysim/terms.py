@@ -26,6 +26,13 @@ Functions take records and return new ones, and never change tensors in place.""
 Wire: TypeAlias = "dict[str, np.ndarray]"
 """A record as it travels: named arrays instead of tensors."""
 
+Shapes: TypeAlias = "tuple[tuple[int, ...], ...]"
+"""The shape of each layer of a vector, in the vector's order."""
+
+Vectors: TypeAlias = "Mapping[tuple[str, ...], Shapes]"
+"""The vectors that transforms take of a record, by the names of the entries that are joined to one; () stands for those
+that are shaped like the model."""
+
 Entry = TypeVar("Entry")  # a tensor or, as it travels between processes, an array
 Other = TypeVar("Other")
 
@@ -105,8 +112,7 @@ class Trip(NamedTuple):
 
     sizes: ModelSizes  # of the model
     tensors: Traffic  # bytes of the tensors of the update and of the message
-    layers: tuple[int, ...]
-    """How many numbers each layer of the vector has that transforms of `uplink` take of the update; () without any."""
+    up: Vectors  # those that transforms of `uplink` take of the update; {} without any
     group: str | None  # the client's group in `clients`; None if it is in none
     missed: Mapping[str | None, int]
     """How many updates of each group steps have used since the version that the client received last, of those whose

@@ -35,12 +35,14 @@ class Column(NamedTuple):
     """Whether it is marked so."""
 
 
-Mark = Literal["wall", "sparse", "logged", "estimated"]
+Mark = Literal["wall", "sparse", "logged", "estimated", "derived"]
 """What a column may be marked as.
 
 wall: it holds wall-clock times or says which worker did something, and so differs between two runs of one scenario.
 sparse: it holds only null in most runs. estimated: it holds estimates, such as of operations by torch's formulas.
-Columns of wall and estimated are not part of a run's digest, and sparse ones are not where they hold only null.
+derived: it describes what transforms of `uplink` or `downlink` did, so that a run with some that change nothing has the
+digest of one without. Columns of wall, estimated and derived are not part of a run's digest, and sparse ones are not
+where they hold only null.
 logged: it is filled, like an algorithm's own, with what a task was given to log under its name.
 """
 

@@ -128,6 +128,18 @@ class UpdateRow(TimedRow):
         "Residual at which training was to stop; null in algorithms without a tolerance.", "logged"
     )
     penalty: Number | None = optional("The client's penalty beta_i in ADMM; null in other algorithms.", "logged")
+    norm_before: Number | None = optional(
+        "Norm of what the transforms of `uplink` take of the update; null without any, and as above.", "derived"
+    )
+    norm_after: Number | None = optional("Norm of what the receiver decodes of that; null likewise.", "derived")
+    relative_error: Number | None = optional(
+        "Norm of the difference between both, as a share of the first; null likewise, and where that is 0.", "derived"
+    )
+    memory_norm: Number | None = optional(
+        "Norm of the memory that such a transform keeps for the client's next update, or of the copy that ef21 adds "
+        "to; null without a memory.",
+        "derived",
+    )
     solver_iterations: Number | None = optional(
         "Mean number of iterations of a solve in deep equilibrium layers; null in models without any."
     )

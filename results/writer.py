@@ -150,7 +150,7 @@ class _Buffer:
         columns = [column for column in TABLES[table] if column.name != "run"]
         self._names = tuple(column.name for column in columns)
         self._values = attrgetter(*self._names)
-        digested = (c for c in columns if not (is_marked(c, "wall") or is_marked(c, "estimated")))
+        digested = (c for c in columns if not any(is_marked(c, mark) for mark in ("wall", "estimated", "derived")))
         self._hashes = {column.name: hashlib.sha256() for column in digested}
         self._columns: dict[str, list[Any]] = {name: [] for name in self._names}  # of the rows not yet written
         self._own: dict[str, Any] = {}  # hashes of own columns, by name

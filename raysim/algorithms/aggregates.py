@@ -154,5 +154,18 @@ class Bulyan(Aggregate):
         return 3.0 * n * n * d * (n - 2 * self.byzantine)
 
 
-AGGREGATES: tuple[type[Aggregate], ...] = (Mean, ClipNorm, Median, TrimmedMean, Krum, Bulyan)
+class Majority(Aggregate):
+    """The sign of the weighted sum in each coordinate, of which 0 has that of 1 (Bernstein et al. 2018).
+
+    With `uplink: [{name: sign, scale: none}]`, it is the majority vote of signSGD, if all weights are equal.
+    """
+
+    name: str = "majority"
+
+    def of(self, updates: Tensor, weights: Sequence[float]) -> Tensor:
+        total = updates.new_tensor(weights) @ updates
+        return total.where(total.isnan(), (total >= 0) * 2.0 - 1.0)
+
+
+AGGREGATES: tuple[type[Aggregate], ...] = (Mean, ClipNorm, Median, TrimmedMean, Krum, Bulyan, Majority)
 AnAggregate = Annotated[Aggregate, OneOf(AGGREGATES, "raysim.aggregates")]

@@ -23,6 +23,7 @@ class Inbox(NamedTuple):
     messages: list[Record]  # the newest message that has arrived from each neighbour, in order of their numbers
     weights: list[float]  # the weight W_ij of each message; the peer's own weight is 1 minus their sum
     decoded: Record | None = None  # the peer's own message as neighbours decode it; None if that is `own`
+    step: float = 1.0  # gamma, how far towards the weighted mean `mixed` goes
 
     def mean(self, key: str) -> Tensor:
         """Returns M_i[x], the plain mean of an entry over neighbours; the peer's own entry if there are no messages."""
@@ -36,14 +37,14 @@ class Inbox(NamedTuple):
     def mixed(self, key: str) -> Tensor:
         """Returns the weighted mean of an entry over neighbours and the peer itself, sum_j W_ij x_j.
 
-        Where transforms of `uplink` make y_i of a message x_i, it is x_i + sum_j W_ij (y_j - y_i), which leaves the
-        mean over all peers as it was.
+        Where transforms of `uplink` make y_i of a message x_i, or `topology.step` is a gamma other than 1, it is
+        x_i + gamma sum_j W_ij (y_j - y_i), which leaves the mean over all peers as it was.
         """
         mixed = self.own[key] * (1 - sum(self.weights))
-        if self.decoded is not None:
-            mixed = self.own[key] - self.decoded[key] * sum(self.weights)
+        if self.decoded is not None or self.step != 1.0:
+            mixed = self.own[key] - (self.decoded or self.own)[key] * (self.step * sum(self.weights))
         for weight, message in zip(self.weights, self.messages, strict=True):
-            mixed.add_(message[key], alpha=weight)
+            mixed.add_(message[key], alpha=self.step * weight)
         return mixed
 
 

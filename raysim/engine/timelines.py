@@ -9,7 +9,7 @@ from raysim.engine.server.training import Training, Uses
 from raysim.parts.errors import BadInput
 from raysim.scenario import Scenario
 from raysim.terms import Moment, Trip
-from raysim.uplink.uplink import traffic_of
+from raysim.uplink.chain import traffic_of
 from raysim.workers.replies import WorkCost
 from raysim.world import Cost
 from raysim.world.clock import Horizon
@@ -47,7 +47,7 @@ def of_server(
 
     def of_work(client: int, had: int, moment: Moment, seen: float) -> Cost:
         missed = uses.between(had, moment.version)
-        trip = Trip(cost.sizes, cost.tensors, cost.layers, groups.name(client), missed)
+        trip = Trip(cost.sizes, cost.tensors, cost.up, groups.name(client), missed)
         traffic = traffic_of(
             scenario.central.at(moment).traffic(trip), [one.at(moment) for one in scenario.uplink], trip
         )
@@ -85,7 +85,7 @@ def of_peers(scenario: Scenario, samples: NDArray[np.int64], measure: Callable[[
             trained = 3 * scenario.peer.samples_seen(groups.local(peer), held)
             mixing = peer_cost.passes.of(held) + neighbours * peer_cost.passes_per_neighbour.of(held)
             passes = trained + mixing
-            trip = Trip(peer_cost.sizes, peer_cost.tensors, peer_cost.layers, groups.name(peer), {})
+            trip = Trip(peer_cost.sizes, peer_cost.tensors, peer_cost.up, groups.name(peer), {})
             sent = neighbours * traffic_of(scenario.peer.traffic(trip), scenario.uplink, trip).up
             return Cost(peer_cost.forward_flops * passes, sent, sent, passes / 3)
 

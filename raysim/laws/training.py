@@ -141,18 +141,18 @@ METRIC: Groups = ((it_gives_a_number,), (the_same_in_any_order, it_changes_nothi
 LOSS: Groups = ((a_loss_for_each_sample,), (it_changes_nothing, it_has_gradients), *RUNS)
 
 
-LAYERS = (40, 24)
+SHAPES = ((8, 5), (24,))
 
 
 def _sent(subject: Subject, vector: Tensor, key: int = 0) -> tuple[Tensor, Record]:
     transform: Uplink = subject.made.at(Moment())
     draw = torch.Generator().manual_seed(key)
-    passed = transform.send(vector, transform.first(len(vector)), UplinkPoint(LAYERS, draw))
+    passed = transform.send(vector, transform.first(len(vector)), UplinkPoint(Size.dense(SHAPES), draw))
     return passed.vector, passed.kept
 
 
 def _vector(key: int = 1) -> Tensor:
-    return torch.randn(sum(LAYERS), generator=torch.Generator().manual_seed(key))
+    return torch.randn(64, generator=torch.Generator().manual_seed(key))
 
 
 def it_returns_a_vector_of_the_same_shape(subject: Subject) -> None:
@@ -167,7 +167,7 @@ def it_returns_a_vector_of_the_same_shape(subject: Subject) -> None:
 
 def zero_and_what_is_not_finite_pass(subject: Subject) -> None:
     """A vector of zeros gives no NaN, and a vector with NaN gives NaN, so that divergence is seen."""
-    if not bool(torch.isfinite(_sent(subject, torch.zeros(sum(LAYERS)))[0]).all()):
+    if not bool(torch.isfinite(_sent(subject, torch.zeros(64))[0]).all()):
         raise Broken("send: must return finite numbers for zeros, and does not; look for a division by zero")
     with_nan = _vector()
     with_nan[3] = torch.nan
@@ -177,7 +177,7 @@ def zero_and_what_is_not_finite_pass(subject: Subject) -> None:
 
 def it_sends_no_more_than_it_says(subject: Subject) -> None:
     """`size` gives bytes for a vector, at least 0, and `send` leaves no more numbers than that says."""
-    size = subject.made.at(Moment()).size(Size(LAYERS, values=sum(LAYERS)))
+    size = subject.made.at(Moment()).size(Size.dense(SHAPES))
     sent, _ = _sent(subject, _vector())
     if not isinstance(size, Size) or size.bytes < 0:
         raise Broken(f"size: must return a Size of 0 bytes or more, got {size!r}")

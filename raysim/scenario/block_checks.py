@@ -21,9 +21,7 @@ from raysim.parts.rng import Stream
 from raysim.scenario.explain import explain
 from raysim.scenario.schema import Scenario
 from raysim.terms import Moment
-from raysim.uplink.bits import Sign
-from raysim.uplink.sparse import Sparse
-from raysim.uplink.uplink import uplink_problems
+from raysim.uplink.problems import increment_problems, list_problems
 from raysim.world import Delay, World
 from results.location import is_local, location
 from results.texts import quoted
@@ -51,11 +49,14 @@ def transform_problems(scenario: Scenario) -> Iterator[Problem]:
     if transforms and type(algorithm).traffic is not Algorithm.traffic:
         yield Problem("uplink", f"must be left out for {algorithm.name}, which says itself what travels; leave it out")
     increments = algorithm.increments if isinstance(algorithm, Central) else ()
-    yield from uplink_problems(transforms, increments, algorithm.name)
-    sparse = next((place for place, one in enumerate(transforms) if isinstance(one, Sparse)), len(transforms))
-    for place in (place for place, one in enumerate(transforms) if isinstance(one, Sign) and place > sparse):
-        text = f"must be left out, for uplink.{sparse} leaves numbers out, and 0 has no sign; take one of them"
-        yield Problem(f"uplink.{place}", text)
+    yield from list_problems("uplink", transforms)
+    if increments:
+        yield from increment_problems(transforms, increments, algorithm.name)
+    changes = scenario.topology and (scenario.world.loss or getattr(scenario.topology, "redraw_every", None))
+    for place, one in enumerate(transforms if changes else ()):
+        if getattr(one, "memory", None) == "ef21":
+            text = "must be none or ef14 where messages are lost or graphs are drawn anew, for then not all neighbours"
+            yield Problem(f"uplink.{place}.memory", f"{text} have what ef21 adds to, got ef21")
     for place, one in enumerate(transforms if scenario.world.delay.needs_cost and not scenario.has_server else ()):
         for key in one.schedules:
             text = "must be a number where delays between peers are computed, got a schedule; give one"

@@ -31,7 +31,12 @@ from results import html
 from results.yaml import as_yaml
 
 # Keys that are newer than others, with their defaults, which do not count, so that the hashes of older scenarios stay.
-LATER: dict[str, Any] = {"uplink": [], "local.batches": "shuffled", "world.dispatch.probability": None}
+LATER: dict[str, Any] = {
+    "uplink": [],
+    "local.batches": "shuffled",
+    "world.dispatch.probability": None,
+    "topology.step": 1.0,
+}
 
 
 def _restore(schema: "type[Scenario]", pickled: bytes, arrays: list[Any]) -> "Scenario":
@@ -97,8 +102,8 @@ class Scenario(Part):
         for path, default in LATER.items():
             *blocks, key = path.split(".")
             block = reduce(getitem, blocks, resolved)
-            if block[key] == default:
-                del block[key]
+            if block and block.get(key) == default:
+                block.pop(key, None)
         for key in ("checkpoint", "generate", "log", "observers"):
             resolved["run"].pop(key)
         asked = resolved.pop("resources")

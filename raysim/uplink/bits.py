@@ -1,12 +1,11 @@
-"""Transforms that send fewer bits of each number."""
+"""Transforms that send 16 bits of each number, or one."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Field
-
+from raysim.parts.errors import BadValue
 from raysim.terms import Record, Tensor
 from raysim.uplink.memory import Remembering
-from raysim.uplink.uplink import Decoded, Size, Uplink, UplinkPoint
+from raysim.uplink.uplink import BUFFERS, Decoded, Size, Uplink, UplinkPoint
 
 
 class Half(Uplink):
@@ -14,59 +13,57 @@ class Half(Uplink):
 
     name: str = "half"
     type: Literal["bfloat16", "float16"] = "bfloat16"
-    """bfloat16 has the range of float32, and float16 more digits."""
+    """bfloat16 has the range of float32. float16 has more digits, but ends at 65,504; a run with larger numbers stops
+    with an error."""
+    buffers: bool = False
+    """Whether BatchNorm's statistics are sent so, too."""
+
+    @property
+    def takes(self) -> tuple[tuple[str, ...], ...]:
+        return (self.entries, BUFFERS) if self.buffers else (self.entries,)
 
     def send(self, vector: Tensor, kept: Record, at: UplinkPoint) -> Decoded:
         import torch
 
         rounded = vector.to(getattr(torch, self.type)).to(vector.dtype)
+        if self.type == "float16" and bool((rounded.isinf() & vector.isfinite()).any()):
+            most = float(vector[vector.isfinite()].abs().max())
+            text = f"float16 ends at 65,504, got {most:g}; take bfloat16"
+            raise BadValue(f"must have room for all numbers that half sends, and {text}", "type")
         return Decoded(vector if torch.equal(rounded, vector) else rounded)
 
     def size(self, before: Size) -> Size:
         return before._replace(value_bits=16)
 
-
-class Quantise(Uplink):
-    """Sends whole multiples of max |u| / (2^(bits - 1) - 1), and that scale."""
-
-    name: str = "quantise"
-    bits: Annotated[int, Field(ge=2, le=16)] = 8
-    """Bits of each number."""
-    stochastic: bool = True
-    """Whether numbers are rounded up or down at random, so that their mean is right; else to the nearest multiple."""
-
-    def send(self, vector: Tensor, kept: Record, at: UplinkPoint) -> Decoded:
-        import torch
-
-        drawn = torch.rand(len(vector), generator=at.draw).to(vector.device) if self.stochastic else None
-        return Decoded(self.quantised(vector, drawn))
-
-    def quantised(self, vector: Tensor, drawn: Tensor | None) -> Tensor:
-        """Returns a vector as it is decoded. drawn: uniform from 0 to 1, for each number; None: to the nearest."""
-        most = 2 ** (self.bits - 1) - 1
-        scale = vector.abs().max() / most if len(vector) else vector.sum()
-        if not scale:
-            return vector
-        multiples = vector / scale
-        rounded = multiples.round() if drawn is None else (multiples + drawn).floor()
-        return rounded.clamp(-most, most) * scale
-
-    def size(self, before: Size) -> Size:
-        return before._replace(value_bits=self.bits, other_bits=before.other_bits + 32)
+    def stretch(self, length: int) -> float | None:
+        return 1 + 2**-8 if self.type == "bfloat16" else 2.0  # of the smallest numbers of float16
 
 
 class Sign(Remembering):
-    """Sends the sign of each number, of which 0 has that of 1, and one scale (signSGD; EF-sign with `memory: ef14`)."""
+    """Sends the sign of each number, of which 0 has that of 1, and one scale (signSGD; EF-sign with `memory: ef14`).
+
+    After top_k or random_k it sends the signs of the numbers that these leave, as sparse ternary compression does.
+    """
 
     name: str = "sign"
     scale: Literal["mean", "none"] = "mean"
     """mean: signs are multiplied by the mean of |u|, which travels in 32 bits. none: what is decoded is 1 and -1."""
 
+    @property
+    def contracts(self) -> bool:
+        return self.scale == "mean"
+
     def send(self, vector: Tensor, kept: Record, at: UplinkPoint) -> Decoded:
         import torch
 
+        if at.size.values < at.size.length:
+            number = vector.count_nonzero().clamp(min=1)
+            return Decoded(vector.sign() * (vector.abs().sum() / number if self.scale == "mean" else 1.0))
         scale = vector.abs().mean() if self.scale == "mean" else torch.ones_like(vector[:1])
         return Decoded(torch.where(vector.isnan(), vector, torch.where(vector < 0, -scale, scale)))  # NaN shows
 
     def size(self, before: Size) -> Size:
         return before._replace(value_bits=1, other_bits=before.other_bits + (32 if self.scale == "mean" else 0))
+
+    def stretch(self, length: int) -> float | None:
+        return 1.0 if self.scale == "mean" else None

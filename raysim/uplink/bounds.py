@@ -19,3 +19,6 @@ class NormBound(Uplink):
     def send(self, vector: Tensor, kept: Record, at: UplinkPoint) -> Decoded:
         norm = vector.norm()
         return Decoded(vector * (self.max / norm) if norm > self.max else vector)
+
+    def stretch(self, length: int) -> float | None:
+        return 1.0

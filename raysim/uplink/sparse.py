@@ -10,13 +10,11 @@ from raysim.terms import Record, Tensor
 from raysim.uplink.memory import Remembering
 from raysim.uplink.uplink import Decoded, Size, UplinkPoint
 
-PositiveShare = Annotated[float, Field(gt=0, le=1)]
-
 
 class Sparse(Remembering):
     """A transform that sends some numbers of a vector; the others are zero. A subclass adds its `name`."""
 
-    share: Annotated[PositiveShare | None, Field(examples=[0.1])] = None
+    share: Annotated[float | None, Field(gt=0, le=1, examples=[0.1])] = None
     """Share of the numbers that are sent, rounded down, and at least one."""
     k: Count | None = None
     """How many numbers are sent, in place of `share`."""
@@ -37,29 +35,69 @@ class TopNumbers(Sparse):
     """Sends the largest numbers of a vector, by their absolute values; of equal ones, the first."""
 
     name: str = "top_k"
-    index: Literal["bits", "int32", "bitmap"] = "bits"
+    per: Literal["all", "layer"] = "all"
+    """all: the largest of the whole vector. layer: those of each layer, so many of each."""
+    index: Literal["bits", "int32", "bitmap", "golomb"] = "bits"
     """How their places travel. bits: as few bits each as they need. int32: 32 bits each. bitmap: one bit for each
-    number of the vector."""
+    number of the vector. golomb: the distances between them in Golomb's code, of which the mean length counts (Sattler
+    et al. 2019)."""
 
     def send(self, vector: Tensor, kept: Record, at: UplinkPoint) -> Decoded:
         import torch
 
-        if (k := self.number(len(vector))) >= len(vector):
+        lengths = self._lengths(at.size)
+        if all(self.number(length) >= length for length in lengths):
             return Decoded(vector)
-        sizes = vector.abs()
-        largest = torch.topk(sizes, k).values
-        if largest[0].isnan():
+        if bool(vector.abs().max().isnan()):
             return Decoded(vector)  # so that it shows
-        chosen = sizes > largest[-1]
-        equal = (sizes == largest[-1]).nonzero().flatten()
-        chosen[equal[: k - int(chosen.sum())]] = True
-        return Decoded(torch.where(chosen, vector, 0.0))
+        sent, start = torch.zeros_like(vector), 0
+        for length in lengths:
+            places = largest(vector[start : start + length], self.number(length)) + start
+            sent[places] = vector[places]
+            start += length
+        return Decoded(sent)
 
     def size(self, before: Size) -> Size:
-        if (k := self.number(before.length)) >= before.length:
+        sent = [(self.number(length), length) for length in self._lengths(before)]
+        if all(k >= length for k, length in sent):
             return before
-        bits = {"bits": k * math.ceil(math.log2(before.length)), "int32": 32 * k, "bitmap": before.length}
-        return before._replace(values=min(k, before.values), other_bits=before.other_bits + bits[self.index])
+        bits = sum(self._index_bits(k, length) for k, length in sent if k < length)
+        return before._replace(values=min(sum(k for k, _ in sent), before.values), other_bits=before.other_bits + bits)
+
+    def stretch(self, length: int) -> float | None:
+        return 1.0
+
+    def _lengths(self, size: Size) -> tuple[int, ...]:
+        return size.layers if self.per == "layer" else (size.length,)
+
+    def _index_bits(self, k: int, length: int) -> int:
+        if self.index == "golomb":
+            return math.ceil(k * golomb_bits(k / length))
+        return {"bits": k * math.ceil(math.log2(length)), "int32": 32 * k, "bitmap": length}[self.index]
+
+
+def largest(vector: Tensor, k: int) -> Tensor:
+    """Returns the places of the k numbers with the largest absolute values, (k,); of equal ones, the first."""
+    import numpy as np
+    import torch
+
+    sizes, below = vector.abs(), len(vector) - k
+    if k >= len(vector):
+        return torch.arange(len(vector), device=vector.device)
+    if vector.device.type == "cpu":  # many times as fast as torch
+        least = torch.tensor(np.partition(sizes.detach().numpy(), below)[below])
+    else:
+        least = torch.topk(sizes, k).values[-1]
+    above = (sizes > least).nonzero().flatten()
+    equal = (sizes == least).nonzero().flatten()
+    return torch.cat((above, equal[: k - len(above)]))
+
+
+def golomb_bits(p: float) -> float:
+    """Returns the mean bits of a distance between places, of which each is taken with probability p, in Golomb's code
+    (Sattler et al. 2019)."""
+    b = 1 + math.floor(math.log2(math.log((math.sqrt(5) - 1) / 2) / math.log1p(-p)))
+    return float(b + 1 / (1 - (1 - p) ** 2**b))
 
 
 class RandomNumbers(Sparse):
@@ -69,6 +107,9 @@ class RandomNumbers(Sparse):
     scaled: bool = True
     """Whether what is sent is multiplied by n / k, for n numbers of which k are sent, so that its mean is right. Must
     be false with a memory, which would grow without end."""
+    shared: bool = False
+    """Whether all clients that received one version of the model, or peers in one mix, send the same places, which
+    then need not travel."""
 
     @model_validator(mode="after")
     def _shortens(self) -> Self:
@@ -90,4 +131,12 @@ class RandomNumbers(Sparse):
     def size(self, before: Size) -> Size:
         if (k := self.number(before.length)) >= before.length:
             return before
-        return before._replace(values=min(k, before.values), other_bits=before.other_bits + 64)
+        seed = 0 if self.shared else 64
+        return before._replace(values=min(k, before.values), other_bits=before.other_bits + seed)
+
+    def stretch(self, length: int) -> float | None:
+        return length / self.number(length) if self.scaled else 1.0
+
+    @property
+    def draws_alike(self) -> bool:
+        return self.shared

@@ -3,10 +3,22 @@
 from typing import Annotated
 
 from raysim.parts.part import OneOf
-from raysim.uplink.bits import Half, Quantise, Sign
+from raysim.uplink.bits import Half, Sign
 from raysim.uplink.bounds import NormBound
+from raysim.uplink.levels import QSGD, Quantise, Ternary
+from raysim.uplink.low_rank import LowRankFactors
 from raysim.uplink.sparse import RandomNumbers, TopNumbers
 from raysim.uplink.uplink import Uplink
 
-UPLINKS: tuple[type[Uplink], ...] = (NormBound, TopNumbers, RandomNumbers, Half, Quantise, Sign)
+UPLINKS: tuple[type[Uplink], ...] = (
+    NormBound,
+    TopNumbers,
+    RandomNumbers,
+    LowRankFactors,
+    Half,
+    Quantise,
+    QSGD,
+    Ternary,
+    Sign,
+)
 AnUplink = Annotated[Uplink, OneOf(UPLINKS, "raysim.uplink")]

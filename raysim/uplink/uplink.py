@@ -1,26 +1,38 @@
-"""What may happen to an update on its way to the server, or to a peer's message, and how many bytes then travel."""
+"""The base of transforms: what may happen to a vector on its way, and how many bytes then travel."""
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
-from raysim.parts.errors import Problem
 from raysim.schedules import Schedulable
-from raysim.terms import Record, Tensor, Traffic, Trip
+from raysim.terms import Record, Shapes, Tensor
 
 if TYPE_CHECKING:
     from torch import Generator
+
+BUFFERS = ("buffers",)  # the entry that holds BatchNorm's statistics
 
 
 class Size(NamedTuple):
     """The size of a vector as it travels, known before anything is trained. Each transform makes one of another."""
 
-    layers: tuple[int, ...]  # how many numbers each layer of the vector has
+    shapes: Shapes  # of each layer of the vector
     values: int  # numbers that are sent
     value_bits: int = 32  # of each of them
     other_bits: int = 0  # of indices, scales and the like
+
+    @classmethod
+    def dense(cls, shapes: Shapes) -> Size:
+        """Returns the size of a vector that no transform has changed."""
+        return cls(shapes, sum(map(math.prod, shapes)))
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """How many numbers each layer of the vector has, in the vector's order."""
+        return tuple(map(math.prod, self.shapes))
 
     @property
     def length(self) -> int:
@@ -28,16 +40,26 @@ class Size(NamedTuple):
         return sum(self.layers)
 
     @property
+    def bits(self) -> int:
+        """What travels."""
+        return self.values * self.value_bits + self.other_bits
+
+    @property
     def bytes(self) -> int:
         """What travels, rounded up to whole bytes."""
-        return -(-(self.values * self.value_bits + self.other_bits) // 8)
+        return -(-self.bits // 8)
 
 
 class UplinkPoint(NamedTuple):
     """Where a transform is at work."""
 
-    layers: tuple[int, ...]  # how many numbers each layer of the vector has, in the vector's order
+    size: Size  # of the vector as it would travel without this transform
     draw: Generator  # on the CPU; its stream belongs to the client, its dispatch and the transform's place in the list
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """How many numbers each layer of the vector has, in the vector's order."""
+        return self.size.layers
 
 
 class Decoded(NamedTuple):
@@ -45,6 +67,7 @@ class Decoded(NamedTuple):
 
     vector: Tensor  # (n,), what the receiver decodes; the very tensor that was given if nothing changes
     kept: Record = {}  # noqa: RUF012 - what it keeps of the client or peer for the next one; never changed
+    logged: Mapping[str, float] = {}
 
 
 class Uplink(Schedulable):
@@ -59,6 +82,8 @@ class Uplink(Schedulable):
     """Whether it bounds the vector, adds noise to it, or makes it smaller on its way."""
 
     name: str
+    entries: tuple[str, ...] = ()
+    """The entries of an update that it takes, such as [prototypes]. []: those that are shaped like the model."""
 
     def first(self, length: int) -> Record:
         """Returns what it keeps of a client before the client first sends something, of `length` numbers; by default
@@ -73,6 +98,17 @@ class Uplink(Schedulable):
         """Returns the size of what it sends, by that of what it is given."""
         return before
 
+    def stretch(self, length: int) -> float | None:
+        """Returns by which factor, at most, it makes the l2 norm of a vector of so many numbers longer; None if no
+        bound is known. Without a memory: what that adds is not counted."""
+        return None
+
+    @property
+    def takes(self) -> tuple[tuple[str, ...], ...]:
+        """The vectors that it takes, each by the names of the entries that are joined to it; () stands for those that
+        are shaped like the model."""
+        return (self.entries,)
+
     @property
     def remembers(self) -> bool:
         """Whether what it and the codecs after it cut off is added to the client's next update."""
@@ -83,37 +119,7 @@ class Uplink(Schedulable):
         """Whether it keeps something of each client."""
         return self.remembers or type(self).first is not Uplink.first
 
-
-def traffic_of(found: Traffic, uplink: Sequence[Uplink], trip: Trip) -> Traffic:
-    """Returns the bytes of an update and of the message before it or, of a peer, of its message as `up`: one count for
-    tables, budgets and computed delays. found: what the algorithm says."""
-    if not uplink:
-        return found
-    size = Size(trip.layers, values=sum(trip.layers))
-    dense = size.bytes
-    for transform in uplink:
-        size = transform.size(size)
-    return found._replace(up=found.up - dense + size.bytes)
-
-
-def remembered(transforms: Sequence[Uplink], place: int) -> int:
-    """Returns where the codecs end that share the memory of the transform at a place."""
-    ends = range(place + 1, len(transforms))
-    return next((end for end in ends if transforms[end].kind != "codec"), len(transforms))
-
-
-def uplink_problems(transforms: Sequence[Uplink], increments: Sequence[str], algorithm: str) -> Iterator[Problem]:
-    """Yields what is wrong with a list of transforms.
-
-    increments: entries of updates that the algorithm sums up for good.
-    """
-    memories = [place for place, one in enumerate(transforms) if one.remembers]
-    for place in memories[1:]:
-        yield Problem(f"uplink.{place}.memory", f"must be none, for uplink.{memories[0]} has a memory; leave it out")
-    covered = range(memories[0], remembered(transforms, memories[0])) if memories else range(0)
-    for place, one in enumerate(transforms if increments else ()):
-        if place not in covered:
-            what = f"{algorithm} sums up the changes that clients send ({', '.join(increments)})"
-            cure = "give it memory: ef14" if hasattr(one, "memory") else "take top_k with memory: ef14 before it"
-            text = f"{what}, so what {one.name} cuts off would be lost for good; {cure}"
-            yield Problem(f"uplink.{place}", text if one.kind == "codec" else f"{what}; leave {one.name} out")
+    @property
+    def draws_alike(self) -> bool:
+        """Whether all clients that received the same version of the model, or peers in the same mix, draw the same."""
+        return False

@@ -30,6 +30,7 @@ from raysim.workers.requests import (
     TrainRequest,
     Update,
 )
+from raysim.workers.sending import DrawKey
 from raysim.workers.workbench import EVALUATING, Workbench
 
 
@@ -76,8 +77,11 @@ class ClientWorker(Workbench, ClientHandlers):
         who = f"client {client}, its dispatch {number}, model version {member.version}, train"
         sent, state = self.updated(self.client_task(client, number, message), message, state, who)
         sent = self.distorted(client, number, sent, message)
-        base = {key: entry for key, entry in message.items() if key in sent} if self.algorithm.sends == "model" else {}
-        sent, kept = self.sending(self.uplink, (client, number), sent, base, state.uplink)
+        base = message if self.algorithm.sends == "model" else {"buffers": message["buffers"]}
+        base = {name: entry for name, entry in base.items() if name in sent}
+        sent, kept, measured = self.sending(
+            self.uplink, DrawKey(client, number, member.version), sent, base, state.uplink
+        )
         state = state._replace(uplink=kept)
         seconds, seen = time.perf_counter() - began, self.net.seen - seen
         traffic = self.traffic(client, sent, self.travelling(message), member.missed)
@@ -88,6 +92,7 @@ class ClientWorker(Workbench, ClientHandlers):
             up_bytes=traffic.up,
             down_bytes=traffic.down,
             seconds=seconds,
+            **measured,
         )
         passes = seen + (self.net.predicted - predicted) / 3  # a backward pass costs two forward passes
         return sent, state, TrainedClient(numbers, passes, records.diverged(numbers, sent, "update"))

@@ -33,6 +33,7 @@ from raysim.workers.peer_requests import (
 )
 from raysim.workers.records import diverged, not_finite
 from raysim.workers.replies import Apart, ClientWire, Evaluated, MixedPeer, TrainedPeer, WorkCost
+from raysim.workers.sending import DrawKey
 from raysim.workers.shared_requests import CostHandler
 from raysim.workers.workbench import EVALUATING, Workbench
 
@@ -43,6 +44,11 @@ class PeersWorker(Workbench, PeerHandlers, CostHandler):
     """Mixes, trains and evaluates peers under an algorithm without a server."""
 
     algorithm: Peer
+
+    @property
+    def step(self) -> float:
+        """How far mixing by weights goes, as the scenario says."""
+        return self.scenario.topology.step if self.scenario.topology else 1.0
 
     def cost(self) -> WorkCost:
         """Measures what predictions and mixing cost, with the peer that has the fewest samples and, if they cost
@@ -55,7 +61,7 @@ class PeersWorker(Workbench, PeerHandlers, CostHandler):
             passes_per_neighbour=self.by_samples(more, lambda peer: self.tried(peer, local)[1]),
             sizes=self.sizes,
             tensors=Traffic(*[records.size(message, self.net.layout)] * 2),
-            layers=self.layers(message),
+            up=self.vectors(message),
         )
 
     def tried(self, peer: int, local: Local) -> tuple[float, float, Record]:
@@ -116,7 +122,7 @@ class PeersWorker(Workbench, PeerHandlers, CostHandler):
         draft: ClientState[Tensor] = ClientState()
         if turn.draft is not None:
             draft = turn.draft.content.draft.map(lambda wire: records.borrow(wire, self.device))
-        inbox = Inbox(draft.message or own, others, list(turn.weights), own if draft.message else None)
+        inbox = Inbox(draft.message or own, others, list(turn.weights), own if draft.message else None, self.step)
         return self._mixed(turn.peer, turn.mixes - 1, draft._replace(message={}), inbox)
 
     def _local(self, turn: Turn, state: ClientState[Tensor]) -> tuple[ClientState[Tensor], Record, TrainedPeer]:
@@ -125,11 +131,12 @@ class PeersWorker(Workbench, PeerHandlers, CostHandler):
         self.net.take_solves()
         self.at(turn.trains_at)
         draft, exact = self.trained(turn.peer, turn.mixes, state)
-        message, kept = self.sending(self.uplink, (turn.peer, turn.mixes), exact, {}, draft.uplink)
+        key = DrawKey(turn.peer, turn.mixes, turn.mixes)
+        message, kept, measured = self.sending(self.uplink, key, exact, {}, draft.uplink)
         draft = draft._replace(uplink=kept, message={} if message is exact else exact)
         seconds, steps = time.perf_counter() - started, self.net.steps - steps
         up = self.traffic(turn.peer, message, message, {}).up
-        numbers = self.numbers(turn.peer, local_steps=steps, seconds=seconds, up_bytes=up)
+        numbers = self.numbers(turn.peer, local_steps=steps, seconds=seconds, up_bytes=up, **measured)
         return draft, message, TrainedPeer(numbers, diverged(numbers, message, "message"), self.net.passes - passed)
 
     # --- calls of the algorithm ---------------------------------------------------------------------------------------

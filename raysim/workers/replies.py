@@ -8,7 +8,7 @@ import numpy as np
 
 from actors import Value
 from raysim.data.named import Shape
-from raysim.terms import ClientState, ModelSizes, Traffic, Wire
+from raysim.terms import ClientState, ModelSizes, Traffic, Vectors, Wire
 
 MetricSums: TypeAlias = dict[str, float]
 """The sum of each metric over samples, such as `loss` and `accuracy`, and under `samples` the number of samples."""
@@ -82,7 +82,7 @@ class WorkCost(NamedTuple):
     passes_per_neighbour: Passes  # how many more there are for each neighbour; none with a server
     sizes: ModelSizes  # of the model
     tensors: Traffic  # of the update and the message
-    layers: tuple[int, ...]  # as in `Trip`
+    up: Vectors  # as in `Trip`
 
 
 # --- training and steps -----------------------------------------------------------------------------------------------
@@ -104,6 +104,10 @@ class UpdateNumbers(NamedTuple):
     residual: float | None = None
     tolerance: float | None = None
     penalty: float | None = None
+    norm_before: float | None = None
+    norm_after: float | None = None
+    relative_error: float | None = None
+    memory_norm: float | None = None
     own: Numbers = {}  # noqa: RUF012 - columns of the algorithm's own; never changed
 
 

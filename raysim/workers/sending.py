@@ -1,8 +1,10 @@
-"""Applies the transforms of `uplink` to what clients and peers send, at one place for all algorithms."""
+"""Applies lists of transforms to what clients, peers and the server send, at one place for all algorithms."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from itertools import chain
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,99 +13,139 @@ from raysim.models.layout import Layout
 from raysim.parts.errors import BadInput
 from raysim.parts.rng import torch_seed
 from raysim.scenario import Scenario
-from raysim.terms import Record
-from raysim.uplink.uplink import Uplink, UplinkPoint, remembered
+from raysim.terms import Record, Shapes, Vectors
+from raysim.uplink.chain import chains, passed
+from raysim.uplink.uplink import BUFFERS, Uplink
 
-Draw = Callable[[int], torch.Generator]
-MEMORY = "memory"  # the entry that a transform with a memory keeps besides its own
+
+class DrawKey(NamedTuple):
+    """What the draws of transforms belong to."""
+
+    member: int  # the client or peer
+    number: int  # how often it was dispatched, or has mixed, before
+    version: int  # of the model that it received; of a peer, how often it has mixed
+
+
+class DecodedRecord(NamedTuple):
+    """A record as its receiver decodes it."""
+
+    record: Record
+    kept: dict[int, Record]  # what transforms keep, by their place in the list
+    measured: dict[str, float | None]  # columns of the table `updates`
 
 
 class Sending:
-    """Takes the vectors out of updates, and puts what the receiver decodes in their place.
+    """Takes the vectors out of records, and puts what the receiver decodes in their place.
 
-    layout: of the model, whose padding transforms do not see.
+    layout: of the model, whose padding transforms do not see. link: the key of the scenario whose transforms these are.
     """
 
-    def __init__(self, layout: Layout, scenario: Scenario) -> None:
-        self._layout, self._seed, self._algorithm = layout, scenario.seed, scenario.algorithm.name
-        self._shared = tuple(one.size for one in layout.entries if one.offset < layout.cut)
-        self._all = tuple(one.size for one in layout.entries)
+    def __init__(self, layout: Layout, scenario: Scenario, link: Literal["uplink", "downlink"]) -> None:
+        self._layout, self._seed, self._algorithm, self._link = layout, scenario.seed, scenario.algorithm.name, link
+        self._shared = tuple(one.shape for one in layout.entries if one.offset < layout.cut)
+        self._all = tuple(one.shape for one in layout.entries)
+        self._end = sum(one.size for one in layout.entries if one.offset < layout.cut)
 
-    def layers(self, sent: Record) -> tuple[int, ...]:
-        """Returns how many numbers each layer of the vector has of which transforms get an update.
+    def vectors(self, transforms: Sequence[Uplink], sent: Record) -> Vectors:
+        """Returns the shapes of the layers of each vector that transforms take of a record.
 
-        Raises BadInput if no entry of the update is shaped like the model.
+        Raises BadInput if the record does not have what one of them takes.
         """
-        return tuple(size for key in self._keys(sent) for size in self._layers_of(sent[key]))
+        return {
+            taken: self._shapes(sent, self._keys(taken, min(members), sent))
+            for taken, members in chains(transforms).items()
+        }
 
     def __call__(
-        self,
-        transforms: Sequence[Uplink],
-        key: tuple[int, int],
-        sent: Record,
-        base: Record,
-        kept: dict[int, Record],
-    ) -> tuple[Record, dict[int, Record]]:
-        """Returns an update, or message, as its receiver decodes it, and what transforms keep.
+        self, transforms: Sequence[Uplink], key: DrawKey, sent: Record, base: Record, kept: dict[int, Record]
+    ) -> DecodedRecord:
+        """Returns a record as its receiver decodes it.
 
-        key: the client, and how often it was dispatched, or the peer has mixed, before. base: the entries that the
-        update is relative to; {} if it is a difference. kept: what transforms kept before.
+        base: the entries that the record is relative to; {} if it is a difference. kept: what transforms kept before.
         """
         if not transforms:
-            return sent, kept
+            return DecodedRecord(sent, kept, {})
+        record, after, logged = sent, dict[int, Record](), dict[str, float | None]()
+        measured: list[Tensor] = []  # squares of norms: before, after, of the error, of the memory
+        for taken, members in chains(transforms).items():
+            keys = self._keys(taken, min(members), sent)
+            parts = [sent[name] - base[name] if name in base else sent[name] for name in keys]
+            pieces = [self._unpadded(part).flatten() for part in parts]
+            whole = pieces[0] if len(keys) == 1 else torch.cat(pieces)
+            if not len(whole):
+                continue
 
-        def draw(place: int) -> torch.Generator:
-            purpose = f"uplink {place} {transforms[place].name}"
-            return torch.Generator().manual_seed(torch_seed(self._seed, purpose, *key))
+            def draw(place: int, of: str = " ".join(("", *taken))) -> torch.Generator:
+                purpose = f"{self._link} {place} {transforms[place].name}{of}"
+                ids = key[2:] if transforms[place].draws_alike else key[:2]
+                return torch.Generator().manual_seed(torch_seed(self._seed, purpose, *ids))
 
-        keys = self._keys(sent)
-        taken = [self._unpadded(sent[key] - base[key] if key in base else sent[key]) for key in keys]
-        whole = taken[0] if len(keys) == 1 else torch.cat(taken)
-        decoded, after = passed(transforms, whole, self.layers(sent), kept, draw)
-        if decoded is whole:
-            return sent, after
-        pieces = decoded.split_with_sizes([len(one) for one in taken])
-        changed = {key: self._padded(piece, sent[key]) for key, piece in zip(keys, pieces, strict=True)}
-        return {**sent, **{k: base[k] + one if k in base else one for k, one in changed.items()}}, after
+            found = passed(self._link, members, whole, self._shapes(sent, keys), kept, draw)
+            after |= found.kept
+            logged |= found.logged
+            measured.append(_squares(whole, found.vector, found.memory))
+            if found.vector is not whole:
+                decoded = found.vector.split_with_sizes([len(one) for one in pieces])
+                changed = {name: self._like(sent[name], one) for name, one in zip(keys, decoded, strict=True)}
+                record = {**record, **{n: base[n] + one if n in base else one for n, one in changed.items()}}
+        return DecodedRecord(record, after, {**_norms(measured, any(one.remembers for one in transforms)), **logged})
 
-    def _keys(self, sent: Record) -> list[str]:
+    def _keys(self, taken: tuple[str, ...], place: int, sent: Record) -> list[str]:
+        """Returns the names of the entries that are joined to a vector. place: of the first transform that takes it."""
+        if taken == BUFFERS:
+            return [name for name in BUFFERS if name in sent]
+        if wrong := [name for name in taken if name not in sent or not sent[name].is_floating_point()]:
+            text = f"must name entries of floating-point numbers that {self._algorithm} sends, which are"
+            raise BadInput(f"{self._link}.{place}.entries", f"{text} {_names(sent)}, got {wrong[0]}")
         sizes = (self._layout.size, self._layout.cut)
-        keys = [key for key, entry in sent.items() if key != "buffers" and entry.ndim == 1 and len(entry) in sizes]
-        if not keys:
-            got = ", ".join(sent) or "nothing"
+        keys = [name for name, entry in sent.items() if name != "buffers" and entry.ndim == 1 and len(entry) in sizes]
+        if not keys and not taken:
             text = f"must be left out, for {self._algorithm} sends no vector of parameters that transforms could take"
-            raise BadInput("uplink", f"{text}, got {got}")
-        return keys
+            raise BadInput(self._link, f"{text}, got {_names(sent)}; or name what they take with `entries`")
+        return list(taken) or keys
 
-    def _layers_of(self, vector: Tensor) -> tuple[int, ...]:
-        return self._all if len(vector) == self._layout.size else self._shared
+    def _shapes(self, sent: Record, keys: Sequence[str]) -> Shapes:
+        return tuple(chain.from_iterable(self._shapes_of(sent[name]) for name in keys))
 
-    def _unpadded(self, vector: Tensor) -> Tensor:
-        end, cut = sum(self._shared), self._layout.cut
-        return vector if end == cut else torch.cat((vector[:end], vector[cut:]))
+    def _shapes_of(self, entry: Tensor) -> Shapes:
+        if entry.ndim == 1 and len(entry) in (self._layout.size, self._layout.cut):
+            return self._all if len(entry) == self._layout.size else self._shared
+        return (tuple(entry.shape),) if entry.numel() else ()
 
-    def _padded(self, piece: Tensor, like: Tensor) -> Tensor:
-        end, cut = sum(self._shared), self._layout.cut
-        if end == cut:
-            return piece
-        vector = torch.zeros_like(like)
-        vector[:end], vector[cut:] = piece[:end], piece[end:]
+    def _unpadded(self, entry: Tensor) -> Tensor:
+        return torch.cat((entry[: self._end], entry[self._layout.cut :])) if self._is_padded(entry) else entry
+
+    def _like(self, entry: Tensor, piece: Tensor) -> Tensor:
+        if not self._is_padded(entry):
+            return piece.view(entry.shape)
+        vector = torch.zeros_like(entry)
+        vector[: self._end], vector[self._layout.cut :] = piece[: self._end], piece[self._end :]
         return vector
 
+    def _is_padded(self, entry: Tensor) -> bool:
+        layout = self._layout
+        return self._end < layout.cut and entry.ndim == 1 and len(entry) in (layout.size, layout.cut)
 
-def passed(
-    transforms: Sequence[Uplink], vector: Tensor, layers: tuple[int, ...], kept: dict[int, Record], draw: Draw
-) -> tuple[Tensor, dict[int, Record]]:
-    """Returns what a receiver decodes of a vector, and what transforms keep. draw: returns the generator of a place."""
-    after: dict[int, Record] = {}
-    entered, end = vector, 0  # what the transforms that share a memory were given, and where they end
-    for place, transform in enumerate(transforms):
-        before = dict(kept.get(place) or transform.first(len(vector)))
-        if transform.remembers:
-            memory = before.pop(MEMORY, None)
-            vector = vector if memory is None else vector + memory
-            remembering, entered, end = place, vector, remembered(transforms, place)
-        vector, after[place] = transform.send(vector, before, UplinkPoint(layers, draw(place)))
-        if place + 1 == end and vector is not entered:
-            after[remembering] = {**after[remembering], MEMORY: entered - vector}
-    return vector, {place: record for place, record in after.items() if record}
+
+def _squares(whole: Tensor, decoded: Tensor, memory: Tensor | None) -> Tensor:
+    before = whole.norm()
+    after, error = (before, before * 0) if decoded is whole else (decoded.norm(), (whole - decoded).norm())
+    return torch.stack((before, after, error, before * 0 if memory is None else memory.norm())).double().square()
+
+
+def _norms(squares: Sequence[Tensor], remembers: bool) -> dict[str, float | None]:
+    """Returns the columns that follow from norms."""
+    if not squares:
+        return {}
+    before, after, error, memory = sum(squares[1:], squares[0]).sqrt().tolist()
+    relative = error / before if before else None
+    return {
+        "norm_before": before,
+        "norm_after": after,
+        "relative_error": relative,
+        "memory_norm": memory if remembers else None,
+    }
+
+
+def _names(sent: Record) -> str:
+    return ", ".join(sent) or "nothing"

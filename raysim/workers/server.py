@@ -64,7 +64,7 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
             passes_per_neighbour=Passes(0.0, 0.0),
             sizes=self.sizes,
             tensors=Traffic(records.size(update, layout), records.size(received, layout)),
-            layers=self.layers(update),
+            up=self.vectors(update),
         )
 
     def _tried(self, client: int, message: Record) -> tuple[Record, float]:

@@ -27,8 +27,8 @@ from raysim.parts.errors import BadInput, BadValue, located
 from raysim.parts.rng import generator, torch_seed
 from raysim.scenario import Scenario
 from raysim.scenario.checks import notes_of, unmet
-from raysim.terms import Adapter, ModelSizes, Moment, Record, Traffic, Trip
-from raysim.uplink.uplink import traffic_of
+from raysim.terms import Adapter, ModelSizes, Moment, Record, Traffic, Trip, Vectors
+from raysim.uplink.chain import traffic_of
 from raysim.workers import records
 from raysim.workers.evaluation import HAS, Evaluator
 from raysim.workers.replies import Described, Numbers, Passes, UpdateNumbers
@@ -77,7 +77,7 @@ class Workbench:
         self.logged = Logged({}, {})  # what tasks were given to log
         self.groups = scenario.groups
         self.loader = Loader(federation.mean, federation.std, device, federation.skewed if federation.skew else None)
-        self.sending = Sending(self.net.layout, scenario)
+        self.sending = Sending(self.net.layout, scenario, "uplink")
         self.evaluator = Evaluator(scenario, federation, self.net, self.loader)
         self.population = scenario.population(federation.samples)
         self.at(Moment())
@@ -185,12 +185,12 @@ class Workbench:
         missed: as in `Trip`.
         """
         tensors = Traffic(records.size(sent, self.net.layout), records.size(received, self.net.layout))
-        trip = Trip(self.sizes, tensors, self.layers(sent), self.groups.name(client), missed)
+        trip = Trip(self.sizes, tensors, self.vectors(sent), self.groups.name(client), missed)
         return traffic_of(self.algorithm.traffic(trip), self.uplink, trip)
 
-    def layers(self, sent: Record) -> tuple[int, ...]:
-        """Returns the layers of the vector of which transforms of `uplink` get an update; () without transforms."""
-        return self.sending.layers(sent) if self.uplink else ()
+    def vectors(self, sent: Record) -> Vectors:
+        """Returns the vectors that transforms of `uplink` take of an update."""
+        return self.sending.vectors(self.uplink, sent)
 
     def _samples(self, split: Split, rows: np.ndarray, client: int | None = None) -> Samples:
         return Samples(len(rows), lambda places: self.loader(split, rows[places], client))
@@ -236,7 +236,7 @@ class Workbench:
         finally:
             self.net.take_solves()
 
-    def numbers(self, client: int, **measured: int | float) -> UpdateNumbers:
+    def numbers(self, client: int, **measured: int | float | None) -> UpdateNumbers:
         """Returns what the table `updates` shows of a client's training: these numbers, what its task logged, the
         solves of deep equilibrium layers in it and, where there are groups, the place of its group among `clients`."""
         own: Numbers = {"group": self.groups.place(client)} if self.scenario.clients else {}

@@ -33,6 +33,9 @@ class Topology(Part):
     name: str
     weights: Annotated[Weighting, OneOf(WEIGHTINGS, "raysim.mixing_weights")] = Metropolis()
     """Weights of neighbours' messages, for algorithms that mix by weights."""
+    step: Annotated[float, Field(gt=0, le=1, examples=[0.5])] = 1.0
+    """How far such algorithms go towards the weighted mean (gamma). Where transforms of `uplink` change messages much,
+    smaller steps are stable."""
 
     @abstractmethod
     def graph(self, peers: int, generator: np.random.Generator) -> nx.Graph:

@@ -106,6 +106,8 @@ def test_an_algorithm_that_sends_no_difference_has_no_rule(name: str) -> None:
         ({"name": "trimmed_mean", "trim": 0.34}, [9.0, 1.0, 2.0], 2.0),
         ({"name": "trimmed_mean", "trim": 0.25}, [9.0, 1.0, 2.0, 4.0], 3.0),
         ({"name": "clip_norm", "max": 2.0}, [1.0, 2.0, -9.0], (1.0 + 2.0 - 2.0) / 3),
+        ("majority", [3.0, -1.0, -9.0], -1.0),
+        ("majority", [3.0, -3.0], 1.0),  # 0 has the sign of 1
         # Distances to the two nearest: 5, 2, 2, 5 and many; the first of the two best is taken
         ({"name": "krum", "byzantine": 1}, [0.0, 1.0, 2.0, 3.0, 100.0], 1.0),
         ({"name": "krum", "byzantine": 1, "keep": 2}, [0.0, 1.0, 2.0, 3.0, 100.0], 1.5),

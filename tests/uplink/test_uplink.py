@@ -1,7 +1,6 @@
 """Transforms of what clients send: by hand, in bytes, and the same bits however a run is carried out."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,11 +13,8 @@ from raysim import ScenarioError, parse_scenario, run
 from raysim.algorithms import Inbox
 from raysim.laws.runs import PicklingPool, carried_out
 from raysim.terms import ClientState, Record
-from raysim.uplink.bits import Half, Quantise, Sign
-from raysim.uplink.bounds import NormBound
-from raysim.uplink.sparse import RandomNumbers, TopNumbers
-from raysim.uplink.uplink import Size, Uplink, UplinkPoint
-from raysim.workers.sending import passed
+from raysim.uplink.chain import passed
+from raysim.uplink.sparse import TopNumbers
 
 U = [3.0, -1.0, 0.5, -4.0]
 SPARSE: Raw = {"name": "top_k", "share": 0.1, "memory": "ef14"}
@@ -34,120 +30,32 @@ COMPUTE = {
 }
 
 
-def draw(place: int = 0) -> torch.Generator:
+@pytest.mark.parametrize(
+    ("memory", "expected"),
+    [
+        ("none", [[2.25, 2.25], [2.625, 2.25]]),
+        ("ef14", [[2.25, 2.25], [2.375, 2.25], [3.28125, 1.125]]),
+        ("ef21", [[2.25, 2.25], [2.625, 1.5], [3.0, 1.25]]),
+    ],
+)
+def test_peers_step_towards_what_is_decoded(memory: str, expected: list[list[float]]) -> None:
+    """Two peers, x = (1, 3) and (5, -1), send their largest entry, and go half of the way: naive gossip, DeepSqueeze
+    and CHOCO. Their mean stays where it was."""
+    exact, kept = [torch.tensor([1.0, 3.0]), torch.tensor([5.0, -1.0])], [dict[int, Record](), dict[int, Record]()]
+    for first in expected:
+        sent = [
+            passed("uplink", {0: TopNumbers(k=1, memory=memory)}, x, ((2,),), own, draw)
+            for x, own in zip(exact, kept, strict=True)
+        ]
+        kept, decoded = [one.kept for one in sent], [one.vector for one in sent]
+        exact = [
+            Inbox({"w": exact[i]}, [{"w": decoded[1 - i]}], [0.5], {"w": decoded[i]}, 0.5).mixed("w") for i in (0, 1)
+        ]
+        assert exact[0].tolist() == first and (exact[0] + exact[1]).tolist() == [6, 2]
+
+
+def draw(place: int) -> torch.Generator:
     return torch.Generator().manual_seed(place)
-
-
-def sent(transform: Uplink, vector: list[float]) -> list[float]:
-    found: list[float] = transform.send(torch.tensor(vector), {}, UplinkPoint((len(vector),), draw())).vector.tolist()
-    return found
-
-
-@pytest.mark.parametrize(
-    ("transform", "vector", "expected"),
-    [
-        (NormBound(max=2.0), [3.0, 4.0], [1.2, 1.6]),
-        (NormBound(max=10.0), [3.0, 4.0], [3.0, 4.0]),
-        (NormBound(max=2.0), [0.0, 0.0], [0.0, 0.0]),
-        (TopNumbers(k=2), U, [3.0, 0.0, 0.0, -4.0]),
-        (TopNumbers(k=1), [1.0, -2.0, 2.0, 0.0], [0.0, -2.0, 0.0, 0.0]),  # of equal ones, the first
-        (TopNumbers(share=0.1), U, [0.0, 0.0, 0.0, -4.0]),  # at least one
-        (Half(), [1.00390625, 2.0], [1.0, 2.0]),
-        (Quantise(bits=4, stochastic=False), [1.0, -0.6, 0.3], [1.0, -4 / 7, 2 / 7]),
-        (Quantise(), [0.0, 0.0], [0.0, 0.0]),
-        (Sign(), U, [2.125, -2.125, 2.125, -2.125]),
-        (Sign(), [0.0, -0.0, -3.0], [1.0, 1.0, -1.0]),  # 0 has the sign of 1, for there are two symbols
-        (Sign(), [0.0, 0.0], [0.0, 0.0]),
-        (Sign(scale="none"), [*U, 0.0], [1.0, -1.0, 1.0, -1.0, 1.0]),
-    ],
-)
-def test_what_is_decoded(transform: Uplink, vector: list[float], expected: list[float]) -> None:
-    assert sent(transform, vector) == approx(expected)
-
-
-def test_stochastic_rounding() -> None:
-    vector, drawn = torch.tensor([1.0, -0.5, 0.3]), torch.tensor([0.5, 0.25, 0.9])
-    assert Quantise(bits=8).quantised(vector, drawn).tolist() == approx([1, -0.503937, 0.307087], abs=1e-6)
-    assert Quantise(bits=4).quantised(vector, drawn).tolist() == approx([1, -0.571429, 0.428571], abs=1e-6)
-
-
-def test_random_places_are_right_in_the_mean() -> None:
-    found = torch.stack(
-        [RandomNumbers(k=2).send(torch.tensor(U), {}, UplinkPoint((4,), draw(seed))).vector for seed in range(2000)]
-    )
-    assert (found.count_nonzero(1) == 2).all()
-    np.testing.assert_allclose(found.mean(0), U, atol=4 * (26.25 / 2000) ** 0.5)
-    one = RandomNumbers(k=2, scaled=False).send(torch.tensor(U), {}, UplinkPoint((4,), draw())).vector
-    assert set(one.tolist()) <= {0.0, *U}
-
-
-@pytest.mark.parametrize(
-    ("transforms", "bytes_"),
-    [
-        ([], 796_840),
-        ([TopNumbers(share=0.01, index="int32")], 15_936),
-        ([TopNumbers(share=0.01)], 12_450),
-        ([TopNumbers(share=0.01, index="bitmap")], 32_870),
-        ([TopNumbers(share=0.1)], 124_507),
-        ([TopNumbers(share=1.0)], 796_840),
-        ([Quantise()], 199_214),
-        ([TopNumbers(share=0.01), Quantise(), NormBound(max=1.0)], 1992 + 4 + 1992 * 18 // 8),
-        ([RandomNumbers(k=1000), Half()], 2008),
-        ([Sign()], 24_902 + 4),  # 24,901.25 bytes of signs
-        ([Sign(scale="none", memory="ef14")], 24_902),
-    ],
-)
-def test_sizes(transforms: list[Uplink], bytes_: int) -> None:
-    """A vector of 199,210 numbers takes so many bytes after these transforms."""
-    size = Size((199_000, 210), values=199_210)
-    for transform in transforms:
-        size = transform.size(size)
-    assert size.bytes == bytes_
-
-
-@pytest.mark.parametrize(
-    ("k", "vectors", "expected", "memory"),
-    [
-        (2, [U] * 5, [[3, 0, 0, -4]] * 3 + [[0, -4, 0, -4], [6, 0, 0, -4]], [0, -1, 2.5, 0]),
-        (1, [U, [0, -1, 2, 1], [1, 1, 1, 1]], None, [1, -1, 0, 2]),
-    ],
-)
-def test_a_memory_adds_what_was_cut_off(k: int, vectors: Any, expected: Any, memory: list[float]) -> None:
-    kept: dict[int, Record] = {}
-    found = []
-    for vector in vectors:
-        decoded, kept = passed([TopNumbers(k=k, memory="ef14")], torch.tensor(vector).float(), (4,), kept, draw)
-        found.append(decoded)
-    assert kept[0]["memory"].tolist() == memory
-    torch.testing.assert_close(sum(found) + kept[0]["memory"], torch.tensor(vectors).float().sum(0))
-    if expected:
-        assert [one.tolist() for one in found] == expected
-
-
-def test_a_memory_covers_codecs_and_no_bound() -> None:
-    """Its memory is of the bits that were lost, too, but not of what a bound shortens."""
-    chain = [TopNumbers(k=1, memory="ef14"), NormBound(max=2.0)]
-    decoded, kept = passed(chain, torch.tensor([3.0, 4.0]), (2,), {0: {"memory": torch.tensor([2.0, -4.0])}}, draw)
-    assert decoded.tolist() == [2, 0] and kept[0]["memory"].tolist() == [0, 0]
-    halves = [TopNumbers(k=1, memory="ef14"), Half()]
-    _, kept = passed(halves, torch.tensor([1.00390625, 0.5]), (2,), {}, draw)
-    assert kept[0]["memory"].tolist() == [0.00390625, 0.5]
-
-
-def test_signs_with_a_memory() -> None:
-    _, kept = passed([Sign(memory="ef14")], torch.tensor(U), (4,), {}, draw)
-    assert kept[0]["memory"].tolist() == [0.875, 1.125, -1.625, -1.875]
-    again, _ = passed([Sign(memory="ef14")], torch.zeros(4), (4,), kept, draw)
-    assert again.tolist() == [1.375, 1.375, -1.375, -1.375]
-
-
-def test_peers_mix_what_is_decoded_and_keep_their_mean() -> None:
-    """Two peers, x = (1, 3) and (5, -1), send their largest entry; each moves by half of the difference of those."""
-    exact, decoded = torch.tensor([[1.0, 3.0], [5.0, -1.0]]), torch.tensor([[0.0, 3.0], [5.0, 0.0]])
-    mixed = [
-        Inbox({"w": exact[i]}, [{"w": decoded[1 - i]}], [0.5], {"w": decoded[i]}).mixed("w").tolist() for i in (0, 1)
-    ]
-    assert mixed == [[3.5, 1.5], [2.5, 0.5]]
 
 
 def test_a_state_is_the_same_after_a_file_held_it() -> None:
@@ -224,7 +132,6 @@ def test_feddyn_with_a_memory_finds_the_optimum_of_all_clients(simulate: Simulat
     [
         ({"uplink": [SPARSE, SPARSE]}, "uplink.1.memory: must be none, for uplink.0 has a memory"),
         ({"uplink": [{"name": "top_k"}]}, "must have one of share and k, got none"),
-        ({"uplink": [SPARSE, {"name": "sign"}]}, "uplink.1: must be left out, for uplink.0 leaves numbers out"),
         ({"algorithm": "mifa", "uplink": [{"name": "sign"}]}, "uplink.0: mifa .* give it memory: ef14"),
         ({"uplink": [{**SPARSE, "name": "random_k"}]}, "uplink.0: must not have both scaled and memory: .* to false"),
         ({"algorithm": "feddyn", "uplink": [{"name": "half"}]}, "uplink.0: feddyn sums up .* take top_k with"),
@@ -251,3 +158,62 @@ def test_an_algorithm_without_vectors_is_told(tmp_path: Path) -> None:
     raw = digits(algorithm="local_only", uplink=[{"name": "half"}])
     with pytest.raises(raysim.RunFailed, match="uplink: must be left out, for local_only sends no vector"):
         run(parse_scenario(raw), out=tmp_path, inline=True, progress=False)
+
+
+def test_a_step_of_one_leaves_the_bits_and_a_smaller_one_does_not(simulate: Simulate) -> None:
+    raw = digits(algorithm="decfedavg", topology={"name": "ring", "step": 1.0}, world={}, run__rounds=2)
+    one = simulate(raw)
+    assert one.digest == simulate({**raw, "topology": "ring"}).digest
+    assert one.digest != simulate({**raw, "topology": {"name": "ring", "step": 0.5}}).digest
+
+
+def test_float16_ends_a_run_by_name(tmp_path: Path) -> None:
+    raw = digits(algorithm="fedavg", local__lr=1e7, uplink=[{"name": "half", "type": "float16"}])
+    with pytest.raises(raysim.RunFailed, match=r"uplink.0.type: must have room for all numbers that half sends"):
+        run(parse_scenario(raw), out=tmp_path, inline=True, progress=False)
+
+
+def test_named_entries_travel_so_and_others_as_they_are(simulate: Simulate) -> None:
+    raw = digits(algorithm="fedproto", uplink=[{"name": "half", "entries": ["sums"]}], run__rounds=2)
+    assert set(simulate(raw).pandas("updates").up_bytes.dropna()) == {2 * 10 * 16 + 4 * 10}
+
+
+def test_statistics_of_norms_travel_so_if_asked(simulate: Simulate) -> None:
+    normed = {"name": "module", "module": "own_modules:Net", "args": {"hidden": 4}}
+    sizes = {}
+    for buffers in (False, True):
+        raw = digits(algorithm="fedavg", model=normed, uplink=[{"name": "half", "buffers": buffers}], run__rounds=2)
+        result = simulate(raw)
+        (sizes[buffers],) = set(result.pandas("updates").up_bytes.dropna())
+    parameters = result.info["parameters"]
+    assert sizes[False] == 2 * parameters + 4 * 12 and sizes[True] == 2 * (parameters + 12)
+
+
+def test_entries_that_are_not_sent_are_told(tmp_path: Path) -> None:
+    raw = digits(algorithm="fedavg", uplink=[{"name": "half", "entries": ["delta", "foo"]}])
+    with pytest.raises(raysim.RunFailed, match=r"uplink.0.entries: must name .* which are delta, buffers, got foo"):
+        run(parse_scenario(raw), out=tmp_path, inline=True, progress=False)
+
+
+def test_columns_say_what_was_cut_off(simulate: Simulate) -> None:
+    chain = [{"name": "top_k", "k": 1, "memory": "ef14"}]
+    raw = quadratic([[3, -4]], "fedavg", {"dispatch": {"per_round": 1}}, 2, uplink=chain)
+    updates = simulate(raw).pandas("updates")
+    assert updates.norm_before.tolist() == [5, 3] and updates.norm_after.tolist() == [4, 6]
+    assert updates.memory_norm.tolist() == [3, 0] and updates.relative_error.tolist() == approx([0.6, 1.0])
+
+
+def test_masks_may_be_shared(simulate: Simulate) -> None:
+    """All clients of a version send one place, which the server's model therefore moves in alone."""
+    one = {"name": "random_k", "k": 1, "scaled": False, "shared": True}
+    raw = quadratic([[1, 2, 3, 4], [4, 3, 2, 1]], "fedavg", {"dispatch": {"per_round": 2}}, 1, uplink=[one])
+    assert sum(simulate(raw).module().x != 0) == 1
+    many = {**one, "shared": False}
+    moved = [int(sum(simulate({**raw, "uplink": [many], "seed": seed}).module().x != 0)) for seed in range(5)]
+    assert max(moved) == 2
+
+
+def test_numbers_may_be_schedules(simulate: Simulate) -> None:
+    share = {"name": "step", "start": 1.0, "factor": 0.5, "every": 1}
+    raw = quadratic([[3, -4]], "fedavg", {"dispatch": {"per_round": 1}}, 2, uplink=[{"name": "top_k", "share": share}])
+    assert simulate(raw).pandas("updates").up_bytes.tolist() == [8, 5]

@@ -1,0 +1,146 @@
+"""Transforms that send each number as one of a few levels of a scale."""
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from raysim.parts.part import Count, Positive
+from raysim.terms import Record, Tensor
+from raysim.uplink.uplink import BUFFERS, Decoded, Size, Uplink, UplinkPoint
+
+
+class Scaled(Uplink):
+    """A transform that sends levels of a scale. A subclass adds its `name`."""
+
+    block: Literal["whole", "layer"] | Count = "whole"
+    """What has a scale of its own, which travels in 32 bits: the whole vector, each layer, or each so many numbers."""
+
+    @abstractmethod
+    def bits_each(self) -> int:
+        """Returns the bits of a level."""
+
+    def size(self, before: Size) -> Size:
+        bits = before.other_bits + 32 * len(self.blocks(before))
+        return before._replace(value_bits=self.bits_each(), other_bits=bits)
+
+    def blocks(self, size: Size) -> tuple[int, ...]:
+        """Returns how many numbers each block of a vector has."""
+        if self.block == "layer":
+            return size.layers
+        length = size.length
+        each = length if self.block == "whole" else int(self.block)
+        return (each,) * (length // each) + ((length % each,) if length % each else ()) if length else ()
+
+    def scales(self, vector: Tensor, size: Size, measure: Callable[[Tensor], Tensor], zero: float = 1.0) -> Tensor:
+        """Returns the scale of each number's block, (n,), or () of the whole vector; `zero` in place of 0.
+
+        measure: returns the scale of each row of a tensor.
+        """
+        import torch
+
+        lengths = self.blocks(size)
+        if len(lengths) == 1:
+            found = measure(vector)
+        else:
+            each = lengths[0]
+            alike = len(vector) // each * each if self.block != "layer" else 0
+            rows = [measure(vector[:alike].view(-1, each))] if alike else []
+            rest = vector[alike:].split_with_sizes(lengths[alike // each :])
+            found = torch.cat([*rows, *(measure(piece)[None] for piece in rest)])
+            found = found.repeat_interleave(torch.tensor(lengths, device=vector.device), output_size=len(vector))
+        return found.where(found != 0, zero)
+
+
+class Quantise(Scaled):
+    """Sends whole multiples of max |u| / (2^(bits - 1) - 1), and that scale."""
+
+    name: str = "quantise"
+    bits: Annotated[int, Field(ge=2, le=16)] = 8
+    """Bits of each number."""
+    stochastic: bool = True
+    """Whether numbers are rounded up or down at random, so that their mean is right; else to the nearest multiple."""
+    buffers: bool = False
+    """Whether BatchNorm's statistics are sent so, too, with scales of their own."""
+
+    @property
+    def takes(self) -> tuple[tuple[str, ...], ...]:
+        return (self.entries, BUFFERS) if self.buffers else (self.entries,)
+
+    def bits_each(self) -> int:
+        return self.bits
+
+    def send(self, vector: Tensor, kept: Record, at: UplinkPoint) -> Decoded:
+        import torch
+
+        drawn = torch.rand(len(vector), generator=at.draw).to(vector.device) if self.stochastic else None
+        return Decoded(self.quantised(vector, drawn, at.size))
+
+    def quantised(self, vector: Tensor, drawn: Tensor | None, size: Size) -> Tensor:
+        """Returns a vector as it is decoded. drawn: uniform from 0 to 1, for each number; None: to the nearest."""
+        most = 2 ** (self.bits - 1) - 1
+        scale = self.scales(vector, size, lambda rows: rows.abs().amax(-1) / most)
+        multiples = vector / scale
+        rounded = multiples.round_() if drawn is None else multiples.add_(drawn).floor_()
+        return rounded.clamp_(-most, most).mul_(scale)
+
+
+class QSGD(Scaled):
+    """Sends each number as a level of the norm, with its sign (Alistarh et al. 2017).
+
+    There are s levels and 0. The level above |u_j|, or that below, is drawn so that the mean is right.
+    Levels count in bits of equal length: Elias' code of the paper is shorter by as much as the numbers say, which is
+    not known beforehand.
+    """
+
+    name: str = "qsgd"
+    levels: Annotated[int, Field(ge=1, le=2**16 - 1)] = 255
+    """Number of levels above 0 (s)."""
+    norm: Literal[2, "inf"] = 2
+    """Norm of a block that the levels are shares of: the l2 norm, or the largest |u|. Of a long vector, the l2 norm is
+    so large that most numbers become 0: set `block`, too."""
+
+    def bits_each(self) -> int:
+        return 1 + math.ceil(math.log2(self.levels + 1))
+
+    def send(self, vector: Tensor, kept: Record, at: UplinkPoint) -> Decoded:
+        import torch
+
+        drawn = torch.rand(len(vector), generator=at.draw).to(vector.device)
+        scale = self.scales(vector, at.size, lambda rows: rows.norm(dim=-1) if self.norm == 2 else rows.abs().amax(-1))
+        return Decoded(levelled(vector, scale, self.levels, drawn))
+
+
+def levelled(vector: Tensor, scale: Tensor, levels: int, drawn: Tensor) -> Tensor:
+    """Returns sign(u) scale q / s, where q is s |u| / scale, rounded up where what is cut off is above the draw."""
+    exact = (vector.abs() * levels / scale).clamp(max=levels)
+    lower = exact.floor()
+    return (lower + (drawn < exact - lower)) * scale / levels * vector.sign()
+
+
+class Ternary(Scaled):
+    """Sends 0 or the largest |u| with the sign, at random so that the mean is right (TernGrad, Wen et al. 2017).
+
+    A level counts two bits. The paper's workers agree on one scale for all; here, each client has its own.
+    """
+
+    name: str = "ternary"
+    clip_sigma: Positive | None = None
+    """Standard deviations of a block beyond which its numbers are cut off before, which makes the largest |u| smaller;
+    2.5 in the paper. null: none."""
+
+    def bits_each(self) -> int:
+        return 2
+
+    def send(self, vector: Tensor, kept: Record, at: UplinkPoint) -> Decoded:
+        import torch
+
+        drawn = torch.rand(len(vector), generator=at.draw).to(vector.device)
+        if self.clip_sigma is not None:
+            sigma = self.scales(vector, at.size, lambda rows: rows.std(-1, correction=0), zero=math.inf)
+            most = self.clip_sigma * sigma
+            vector = vector.clamp(-most, most)
+        scale = self.scales(vector, at.size, lambda rows: rows.abs().amax(-1))
+        return Decoded(levelled(vector, scale, 1, drawn))

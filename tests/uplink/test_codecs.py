@@ -1,0 +1,288 @@
+"""Codecs by hand: what is decoded, what travels, and what a memory adds."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from pytest import approx
+
+from raysim.terms import Record
+from raysim.uplink.bits import Half, Sign
+from raysim.uplink.bounds import NormBound
+from raysim.uplink.chain import Transformed, passed
+from raysim.uplink.levels import QSGD, Quantise, Ternary, levelled
+from raysim.uplink.low_rank import LowRankFactors
+from raysim.uplink.sparse import RandomNumbers, TopNumbers, golomb_bits
+from raysim.uplink.uplink import Size, Uplink, UplinkPoint
+
+U = [3.0, -1.0, 0.5, -4.0]
+
+
+def draw(place: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(place)
+
+
+def through(transforms: list[Uplink], vector: list[float], kept: dict[int, Record] | None = None) -> Transformed:
+    """Takes a vector through transforms, as an update of one layer."""
+    chain = dict(enumerate(transforms))
+    return passed("uplink", chain, torch.tensor(vector), ((len(vector),),), kept or {}, draw)
+
+
+def over(transforms: list[Uplink], vectors: list[Any]) -> tuple[list[list[float]], torch.Tensor | None]:
+    """Takes vectors through transforms, one after another. Returns what is decoded, and the memory at the end."""
+    kept: dict[int, Record] = {}
+    found = []
+    for vector in vectors:
+        after = through(transforms, [float(one) for one in vector], kept)
+        kept = after.kept
+        found.append(after.vector.tolist())
+    return found, kept.get(0, {}).get("memory")
+
+
+@pytest.mark.parametrize(
+    ("transforms", "vector", "expected"),
+    [
+        ([NormBound(max=2.0)], [3.0, 4.0], [1.2, 1.6]),
+        ([NormBound(max=10.0)], [3.0, 4.0], [3.0, 4.0]),
+        ([NormBound(max=2.0)], [0.0, 0.0], [0.0, 0.0]),
+        ([TopNumbers(k=2)], U, [3.0, 0.0, 0.0, -4.0]),
+        ([TopNumbers(k=1)], [1.0, -2.0, 2.0, 0.0], [0.0, -2.0, 0.0, 0.0]),  # of equal ones, the first
+        ([TopNumbers(share=0.1)], U, [0.0, 0.0, 0.0, -4.0]),  # at least one
+        ([Half()], [1 / 3, 65520.0, 1.0009765625, -2049.0], [0.333984375, 65536.0, 1.0, -2048.0]),
+        ([Half(type="float16")], [1 / 3, 1.0009765625, -2049.0], [0.333251953, 1.0009765625, -2048.0]),
+        ([Half(type="float16")], [1e-8, math.inf], [0.0, math.inf]),  # what was infinite already is told as that
+        ([Quantise(bits=4, stochastic=False)], [1.0, -0.6, 0.3], [1.0, -4 / 7, 2 / 7]),
+        ([Quantise(bits=4, stochastic=False, block=2)], [1.0, 0.3, 7.0], [1.0, 2 / 7, 7.0]),
+        ([Quantise()], [0.0, 0.0], [0.0, 0.0]),
+        ([Sign()], U, [2.125, -2.125, 2.125, -2.125]),
+        ([Sign()], [0.0, -0.0, -3.0], [1.0, 1.0, -1.0]),  # 0 has the sign of 1, for there are two symbols
+        ([Sign()], [0.0, 0.0], [0.0, 0.0]),
+        ([Sign(scale="none")], [*U, 0.0], [1.0, -1.0, 1.0, -1.0, 1.0]),
+        ([TopNumbers(k=2), Sign()], U, [3.5, 0.0, 0.0, -3.5]),  # sparse ternary compression
+        ([TopNumbers(k=2), Sign()], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]),
+        ([QSGD(block=2)], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]),
+    ],
+)
+def test_what_is_decoded(transforms: list[Uplink], vector: list[float], expected: list[float]) -> None:
+    assert through(transforms, vector).vector.tolist() == approx(expected)
+
+
+def test_stochastic_rounding() -> None:
+    vector, drawn, size = torch.tensor([1.0, -0.5, 0.3]), torch.tensor([0.5, 0.25, 0.9]), Size.dense(((3,),))
+    assert Quantise(bits=8).quantised(vector, drawn, size).tolist() == approx([1, -0.503937, 0.307087], abs=1e-6)
+    assert Quantise(bits=4).quantised(vector, drawn, size).tolist() == approx([1, -0.571429, 0.428571], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("vector", "scale", "levels", "drawn", "expected"),
+    [
+        ([3.0, -4.0], 5.0, 4, [0.3, 0.5], [3.75, -3.75]),
+        (U, 26.25**0.5, 1, [0.5, 0.1, 0.1, 0.9], [5.123475, -5.123475, 0, 0]),
+        (U, 4.0, 1, [0.5, 0.5, 0.1, 0.9], [4, 0, 4, -4]),  # ternary
+        ([1.2, -1.6], 2.0, 1, [0.3, 0.5], [2, -2]),  # which is longer than what was clipped to 2
+    ],
+)
+def test_levels(vector: Any, scale: float, levels: int, drawn: Any, expected: Any) -> None:
+    found = levelled(torch.tensor(vector), torch.tensor(scale), levels, torch.tensor(drawn))
+    assert found.tolist() == approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("transform", "expected"),
+    [
+        (QSGD(levels=1, block="layer"), [[0, 5, -5], [0, -1]]),
+        (QSGD(levels=1, norm="inf", block="layer"), [[0, 4, -4], [0, -1]]),
+        (Ternary(block="layer"), [[0, 4, -4], [0, -1]]),
+        (Ternary(clip_sigma=0.5, block="layer"), [[1.75, -1.75], [0, -0.25]]),  # the half of each deviation
+    ],
+)
+def test_each_block_has_a_scale(transform: Uplink, expected: list[list[float]]) -> None:
+    size = Size.dense(((2,), (2,)))
+    vector = torch.tensor([3.0, -4.0, 0.0, -1.0])
+    found = transform.send(vector, {}, UplinkPoint(size, draw())).vector.tolist()
+    assert all(one in levels for one, levels in zip(found, [expected[0]] * 2 + [expected[1]] * 2, strict=True)), found
+    whole = transform.model_copy(update={"block": "whole"})
+    assert transform.size(size).bits - whole.size(size).bits == 32
+
+
+@pytest.mark.parametrize(
+    ("transform", "variance"),
+    [
+        (RandomNumbers(k=2), 26.25),
+        (QSGD(levels=2), None),
+        (Ternary(), None),
+        (Quantise(bits=2), None),
+    ],
+)
+def test_those_that_draw_are_right_in_the_mean(transform: Uplink, variance: float | None) -> None:
+    point = Size.dense(((4,),))
+    found = torch.stack([transform.send(torch.tensor(U), {}, UplinkPoint(point, draw(k))).vector for k in range(2000)])
+    np.testing.assert_allclose(found.mean(0), U, atol=4 * float(found.var(0).max() / 2000) ** 0.5)
+    if variance:
+        assert float((found - torch.tensor(U)).square().sum(1).mean()) == approx(variance, rel=0.1)
+
+
+def test_random_places() -> None:
+    found = RandomNumbers(k=2, scaled=False).send(torch.tensor(U), {}, UplinkPoint(Size.dense(((4,),)), draw())).vector
+    assert found.count_nonzero() == 2 and set(found.tolist()) <= {0.0, *U}
+
+
+def test_the_largest_of_each_layer() -> None:
+    size = Size.dense(((2,), (3,)))
+    transform = TopNumbers(k=1, per="layer")
+    found = transform.send(torch.tensor([3.0, 4.0, 0.1, 0.0, -0.2]), {}, UplinkPoint(size, draw()))
+    assert found.vector.tolist() == approx([0, 4, 0, 0, -0.2]) and transform.size(size)[1:] == (2, 32, 1 + 2)
+
+
+def test_low_rank_factors_by_hand() -> None:
+    matrix, one = torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([[1.0], [0.0]])
+    transform = LowRankFactors(rank=1)
+    p, q = transform.factored(matrix, one)
+    assert p.flatten().tolist() == approx([0.316228, 0.948683]) and q.flatten().tolist() == approx([3.162278, 4.427189])
+    assert (p @ q.T).flatten().tolist() == approx([1, 1.4, 3, 4.2])
+    p, q = transform.factored(matrix, q)
+    assert (p @ q.T).flatten().tolist() == approx([1.272398, 1.805430, 2.879638, 4.085973], abs=1e-5)
+    assert float((matrix - p @ q.T).norm()) == approx(0.365974, abs=1e-6)
+    p, other = transform.factored(torch.tensor([[0.0, 1.0], [1.0, 0.0]]), one)
+    first, second = torch.tensor([[1, 1.4], [3, 4.2]]), p @ other.T
+    assert ((first + second) / 2).flatten().tolist() == approx([0.5, 0.7, 2, 2.1])  # each client with its own factors
+
+
+def test_low_rank_sends_vectors_and_small_layers_as_they_are_and_goes_on_from_its_factors() -> None:
+    shapes = ((8, 3, 2), (8,), (2, 2))
+    transform = LowRankFactors(rank=1, memory="none")
+    left, right = torch.randn(8, 1, generator=draw(1)), torch.randn(1, 6, generator=draw(2))
+    vector = torch.cat([(left @ right).flatten(), torch.randn(12, generator=draw(3))])
+    point = UplinkPoint(Size.dense(shapes), draw())
+    found = transform.send(vector, {}, point)
+    torch.testing.assert_close(found.vector, vector)  # a layer of that rank, to rounding
+    assert torch.equal(found.vector[48:], vector[48:]) and found.kept["factors"].shape == (6,)
+    again = transform.send(vector, found.kept, UplinkPoint(Size.dense(shapes), draw(9)))
+    assert torch.equal(again.vector, transform.send(vector, found.kept, point).vector)
+    assert transform.size(point.size) == Size(shapes, 8 + 6 + 12)
+    zeros = transform.send(torch.zeros(60), {}, point)
+    torch.testing.assert_close(transform.send(vector, zeros.kept, point).vector, vector)
+
+
+@pytest.mark.parametrize(
+    ("transforms", "bytes_"),
+    [
+        ([], 796_840),
+        ([TopNumbers(share=0.01, index="int32")], 15_936),
+        ([TopNumbers(share=0.01)], 12_450),
+        ([TopNumbers(share=0.01, index="bitmap")], 32_870),
+        ([TopNumbers(share=0.01, index="golomb")], 7968 + math.ceil(1992 * 8.107987 / 8)),
+        ([TopNumbers(share=0.1, index="int32")], 159_368),
+        ([TopNumbers(share=0.1)], 124_507),
+        ([TopNumbers(share=0.1, index="bitmap")], 104_586),
+        ([TopNumbers(share=1.0)], 796_840),
+        ([Quantise()], 199_214),
+        ([Quantise(block="layer")], 199_218),
+        ([Quantise(block=1000)], 199_210 + 4 * 200),
+        ([QSGD()], 4 + 199_210 * 9 // 8 + 1),
+        ([QSGD(levels=1)], 4 + 49_803),
+        ([Ternary()], 4 + 49_803),
+        ([TopNumbers(share=0.01), Quantise(), NormBound(max=1.0)], 1992 + 4 + 1992 * 18 // 8),
+        ([TopNumbers(share=0.01), Sign()], (1992 * 19 + 32) // 8),
+        ([RandomNumbers(k=1000), Half()], 2008),
+        ([RandomNumbers(k=1000, shared=True), Half()], 2000),
+        ([Sign()], 24_902 + 4),  # 24,901.25 bytes of signs
+        ([Sign(scale="none", memory="ef14")], 24_902),
+        ([LowRankFactors(rank=2)], 4 * (2 * (199 + 1000) + 210)),
+    ],
+)
+def test_sizes(transforms: list[Uplink], bytes_: int) -> None:
+    """A vector of 199,210 numbers takes so many bytes after these transforms."""
+    size = Size.dense(((199, 1000), (210,)))
+    for transform in transforms:
+        size = transform.size(size)
+    assert size.bytes == bytes_
+
+
+def test_sizes_of_short_vectors() -> None:
+    for transform, bits in ((QSGD(levels=1), 40), (Quantise(), 64), (Quantise(bits=4), 48)):
+        assert transform.size(Size.dense(((4,),))).bits == bits
+    assert golomb_bits(0.01) == approx(8.107910, abs=1e-6) and golomb_bits(0.1) == approx(4.755825, abs=1e-6)
+
+
+FOUR = [U, [0, -1, 2, 1], [1, 1, 1, 1]]
+
+
+@pytest.mark.parametrize(
+    ("transforms", "vectors", "expected", "memory"),
+    [
+        (
+            [TopNumbers(k=2, memory="ef14")],
+            [U] * 5,
+            [[3, 0, 0, -4]] * 3 + [[0, -4, 0, -4], [6, 0, 0, -4]],
+            [0, -1, 2.5, 0],
+        ),
+        ([TopNumbers(k=1, memory="ef14")], FOUR, None, [1, -1, 0, 2]),
+        ([TopNumbers(k=2, memory="ef14", decay=0.5)], [U] * 2, [[3, 0, 0, -4]] * 2, [0, -1.5, 0.75, 0]),
+        ([TopNumbers(k=2, memory="ef21")], [U] * 2, [[3, 0, 0, -4], U], U),
+        ([TopNumbers(k=1, memory="ef21")], FOUR, [[0, 0, 0, -4], [0, 0, 0, 1], [1, 0, 0, 1]], [1, 0, 0, 1]),
+        ([Sign(memory="ef14")], [U, [0.0] * 4], [[2.125, -2.125] * 2, [1.375, 1.375, -1.375, -1.375]], None),
+        # Quantising after top_k is remembered, too.
+        ([TopNumbers(k=1, memory="ef14"), Half()], [[1.00390625, 0.5]], [[1.0, 0.0]], [0.00390625, 0.5]),
+        ([TopNumbers(k=2, memory="ef21"), Half()], [[1.00390625, 0.5]] * 2, [[1.0, 0.5], [1.00390625, 0.5]], None),
+    ],
+)
+def test_a_memory_adds_what_was_cut_off(transforms: Any, vectors: Any, expected: Any, memory: Any) -> None:
+    found, kept = over(transforms, vectors)
+    if expected:
+        assert found == expected
+    if memory is not None:
+        assert kept is not None and kept.tolist() == memory
+    if transforms[0].memory == "ef14" and transforms[0].decay == 1.0:
+        assert kept is not None
+        torch.testing.assert_close(torch.tensor(found).sum(0) + kept, torch.tensor(vectors).float().sum(0))
+
+
+def test_a_memory_covers_codecs_and_no_bound() -> None:
+    """Its memory is not of what a bound shortens; a bound before it bounds nothing."""
+    kept = {0: {"memory": torch.tensor([2.0, -4.0])}}
+    after = through([TopNumbers(k=1, memory="ef14"), NormBound(max=2.0)], [3.0, 4.0], kept)
+    assert after.vector.tolist() == [2, 0] and after.kept[0]["memory"].tolist() == [0, 0]
+    before = through([NormBound(max=2.0), TopNumbers(k=1, memory="ef14")], [3.0, 4.0], {1: kept[0]})
+    assert before.vector.tolist() == approx([3.2, 0])
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [TopNumbers(share=1.0, memory=memory) for memory in ("none", "ef14", "ef21")]
+    + [RandomNumbers(share=1.0), NormBound(max=1e9), LowRankFactors(rank=4)],
+)
+def test_what_changes_nothing_returns_what_it_was_given(transform: Uplink) -> None:
+    vector, chain = torch.tensor(U), {0: transform}
+    found = passed("uplink", chain, vector, ((2, 2),), {}, draw)
+    assert found.vector is vector
+    again = passed("uplink", chain, other := torch.tensor([1.0, 2, 3, 4]), ((2, 2),), found.kept, draw)
+    assert again.vector is other
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        TopNumbers(k=2),
+        RandomNumbers(k=2),
+        RandomNumbers(share=0.5, scaled=False),
+        LowRankFactors(rank=1),
+        Half(),
+        Half(type="float16"),
+        Sign(),
+        NormBound(max=0.5),
+    ],
+)
+def test_no_vector_is_longer_than_it_may_become(transform: Uplink) -> None:
+    size = Size.dense(((8, 8),))
+    most = transform.stretch(64)
+    assert most is not None
+    for key in range(100):
+        vector = torch.randn(64, generator=draw(key)) * 10.0 ** (key % 9 - 8)
+        assert transform.send(vector, {}, UplinkPoint(size, draw(key))).vector.norm() <= 1.0001 * most * vector.norm()
+
+
+def test_those_that_round_at_random_have_no_bound() -> None:
+    assert all(one.stretch(64) is None for one in (QSGD(), Ternary(), Quantise(), Sign(scale="none")))
