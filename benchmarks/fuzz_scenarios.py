@@ -3,8 +3,8 @@
     python benchmarks/fuzz_scenarios.py --count 5000
 
 The files are the shipped ones and those of the tests, changed by `tests/scenario/mutations.py`. Each is checked in a
-process of its own, so that its time and its memory are known. It needs the packages of `raysim[dev]`. Prints a line for
-each file that was not taken well, which stays in `--keep`, and counts; the exit code is then 1.
+process of its own, so that its time and its memory are known. It needs the packages of `raysim-fl[dev]`. Prints a line
+for each file that was not taken well, which stays in `--keep`, and counts; the exit code is then 1.
 """
 
 import argparse

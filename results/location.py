@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
+from results.distribution import extra
+
 _EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs"}  # the extra of raysim to install, by scheme
 _ONE_SLASH = re.compile(r"([a-z][a-z0-9+.-]+):/")  # what pathlib makes of a URI
 
@@ -84,7 +86,7 @@ def _require(uri: str, scheme: str) -> None:
     try:
         get_filesystem_class(scheme)
     except ImportError as error:
-        cure = f"pip install raysim[{_EXTRAS[scheme]}]" if scheme in _EXTRAS else str(error)
+        cure = extra(_EXTRAS[scheme]) if scheme in _EXTRAS else str(error)
         raise UnknownLocation(f"{uri}: needs a library for {scheme}:// that is not installed; {cure}") from None
     except ValueError:
         text = f"must be a path, or a URI with a scheme that is known, such as s3, gs or file, got {scheme!r}"

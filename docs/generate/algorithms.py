@@ -149,7 +149,7 @@ def note(group: Group, name: str) -> str:
     beside = BESIDE[group.name]
     against = f", and {_title(beside)} there in grey" if name not in (beside, "fedat") else ""
     return (
-        f"One seed on [scikit-learn's digits](../reference/data.md#part-Digits){against}: it shows that it works, and "
+        f"One seed on [handwritten digits](../reference/data.md#part-Digits){against}: it shows that it works, and "
         "ranks nothing, for settings are not tuned."
     )
 

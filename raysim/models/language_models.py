@@ -41,7 +41,7 @@ class TransformersModel(ModelPart):
     dtype: Literal["float32", "bfloat16", "int8", "nf4"] = "float32"
     """What frozen weights are kept in; trained ones are float32. int8, nf4: dense layers but the head in 8 bits, or in
     4-bit NormalFloats (Dettmers et al., QLoRA, NeurIPS 2023), and the rest in bfloat16. They are for `lora` without
-    `merge`, and need the package `bitsandbytes` (`pip install "raysim[quantised]"`)."""
+    `merge`, and need the package `bitsandbytes` (`pip install "raysim-fl[quantised]"`)."""
     attention: Literal["eager", "sdpa"] = "eager"
     """How attention is computed. eager: so that gradients are the same whenever they are taken. sdpa: by torch's fused
     kernels, which take less time and memory, and on some devices round anew each time."""

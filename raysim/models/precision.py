@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from raysim.parts.errors import BadValue
+from results.distribution import extra
 
 HALF = (torch.bfloat16, torch.float16)
 OUTLIERS = 6.0  # inputs that are larger are multiplied in half precision (Dettmers et al., NeurIPS 2022)
@@ -64,7 +65,7 @@ def quantise(module: nn.Module, kind: Literal["int8", "nf4"], kept: nn.Module | 
         import bitsandbytes as bnb
     except ImportError as error:
         text = f"must be float32 or bfloat16 without the package `bitsandbytes`, got {kind}"
-        raise BadValue(f"{text}; pip install 'raysim[quantised]'", "dtype") from error
+        raise BadValue(f"{text}; {extra('quantised')}", "dtype") from error
     # It would tell of each product that inputs are cast.
     logging.getLogger("bitsandbytes.autograd._functions").setLevel(logging.ERROR)
     for name, layer in list(module.named_modules()):

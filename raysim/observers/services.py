@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from raysim.observers.observer import RunBegin, RunEnd
 from raysim.observers.tracker import RoundPoint, Tracker, identity, outcome, title
+from results.distribution import DISTRIBUTION
 from results.keys import flatten
 
 _MAKING = threading.Lock()  # the runs of a sweep begin in several threads, and must have one parent
@@ -50,7 +51,7 @@ class Wandb(_Project):
     """
 
     library: ClassVar[str | None] = "wandb"
-    package: ClassVar[str] = "raysim[wandb]"
+    package: ClassVar[str] = f"{DISTRIBUTION}[wandb]"
 
     name: str = "wandb"
     entity: str | None = None
@@ -111,7 +112,7 @@ class MLflow(Tracker):
     """
 
     library: ClassVar[str | None] = "mlflow"
-    package: ClassVar[str] = "raysim[mlflow]"
+    package: ClassVar[str] = f"{DISTRIBUTION}[mlflow]"
 
     name: str = "mlflow"
     experiment: str = "raysim"
@@ -176,7 +177,7 @@ class TensorBoard(Tracker):
     """
 
     library: ClassVar[str | None] = "tensorboard"
-    package: ClassVar[str] = "raysim[tensorboard]"
+    package: ClassVar[str] = f"{DISTRIBUTION}[tensorboard]"
 
     name: str = "tensorboard"
     folder: str | None = None

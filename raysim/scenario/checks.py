@@ -24,6 +24,7 @@ from raysim.scenario.block_checks import (
 from raysim.scenario.family_checks import peer_problems, server_problems
 from raysim.scenario.schema import Scenario
 from raysim.terms import Buffer, Moment
+from results.distribution import extra
 from results.location import UnknownLocation, is_uri, location
 from results.metrics import directions
 
@@ -163,7 +164,7 @@ def _metric_problems(scenario: Scenario) -> Iterator[Problem]:
     for place, metric in enumerate(metrics):
         path = f"run.metrics.{place}"
         if metric.library and find_spec(metric.library) is None:
-            text = f"{metric.name} needs the package {metric.library}, which is not installed; get raysim[metrics]"
+            text = f"{metric.name} needs the package {metric.library}, which is not installed; {extra('metrics')}"
             yield Problem(path, text)
         if not _TITLE.fullmatch(metric.title):
             text = "must have a name of letters, digits and _ that does not end in _min, _max or _gap"

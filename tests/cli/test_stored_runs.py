@@ -100,7 +100,7 @@ def test_a_sweep_finds_what_it_has_done_before(bucket: str, tmp_path: Path) -> N
     ("out", "why"),
     [
         ("s4://bucket/runs", "must be a path, or a URI with a scheme that is known, such as s3, gs or file, got 's4'"),
-        ("gs://bucket/runs", "needs a library for gs:// that is not installed; pip install raysim[gcs]"),
+        ("gs://bucket/runs", "needs a library for gs:// that is not installed; pip install 'raysim-fl[gcs]'"),
         ("s3:/bucket/runs", "a URI must have two slashes after s3:, got one; write s3://..."),
         ("file://runs", "must be file:/// and the whole path"),
         ("http://localhost/runs", "http is no object store"),

@@ -1,9 +1,9 @@
 """The wheel, used from an empty folder by somebody who has no checkout."""
 
 import os
-import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +12,19 @@ from conftest import ROOT
 
 import raysim
 
-SOURCES = ("actors", "raysim", "results", "scenarios", "LICENSE", "README.md", "pyproject.toml")
 pytestmark = pytest.mark.package
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built from a copy of the sources, for building leaves folders beside them."""
+    """The wheel, built as a release is, which checks it, too; the sdist is beside it, and has no tests."""
     folder = tmp_path_factory.mktemp("build")
-    for name in SOURCES:
-        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copyfile
-        copy(ROOT / name, folder / name)
-    finish(sys.executable, "-m", "build", "--wheel", "--no-isolation", str(folder))
-    (built,) = (folder / "dist").iterdir()
+    address = ["https://forge.example.org/owner/raysim", "reports@example.org"]
+    finish(sys.executable, str(ROOT / ".ci" / "release"), *address, "--out", str(folder))
+    (sdist,) = folder.glob("*.tar.gz")
+    with tarfile.open(sdist) as files:
+        assert not [name for name in files.getnames() if name.split("/")[1:2] in (["tests"], ["docs"])]
+    (built,) = folder.glob("*.whl")
     return built
 
 
@@ -61,7 +61,7 @@ def test_the_wheel_works_without_a_checkout(installed: Path, tmp_path: Path) -> 
 
 
 def test_the_wheel_has_the_version_the_licence_and_types(wheel: Path, installed: Path) -> None:
-    assert wheel.name.startswith(f"raysim-{raysim.__version__}-")
+    assert wheel.name.startswith(f"raysim_fl-{raysim.__version__}-")
     assert all((installed / package / "py.typed").exists() for package in ("actors", "raysim", "results"))
-    (metadata,) = installed.glob("raysim-*.dist-info/METADATA")
+    (metadata,) = installed.glob("raysim_fl-*.dist-info/METADATA")
     assert "\nLicense-Expression: Apache-2.0\n" in metadata.read_text()

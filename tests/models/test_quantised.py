@@ -74,7 +74,10 @@ def test_quantised_bases_are_refused_without_the_library_and_where_weights_would
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "bitsandbytes", None)
-    with pytest.raises(BadInput, match=r"model.dtype: .* got nf4; pip install 'raysim\[quantised\]'"), located("model"):
+    with (
+        pytest.raises(BadInput, match=r"model.dtype: .* got nf4; pip install 'raysim-fl\[quantised\]'"),
+        located("model"),
+    ):
         initialise(model(LLAMA, "nf4"), SHAPE, 20, 0)
     for part in (CausalLM(config=GPT, dtype="int8"), CausalLM(config=GPT, dtype="int8", lora=Lora(merge=True))):
         (problem,) = part.problems()

@@ -1,12 +1,16 @@
-"""The version is the same in the package, the citation and the changelog; checks before commits need no network."""
+"""What is published: its version, its name, its addresses and links; checks before commits need no network."""
 
 import re
+import runpy
+import subprocess
+import tomllib
 
 import pytest
 from conftest import ROOT
 from ruamel.yaml import YAML
 
 import raysim
+from results.distribution import DISTRIBUTION, extra
 
 
 def test_the_citation_is_of_this_version() -> None:
@@ -25,3 +29,46 @@ def test_the_changelog_begins_with_this_version() -> None:
 @pytest.mark.parametrize("hook", YAML(typ="safe").load(ROOT / ".pre-commit-config.yaml")["repos"])
 def test_a_commit_needs_no_network(hook: dict[str, str]) -> None:
     assert hook["repo"] == "local"
+
+
+RELEASE = runpy.run_path(str(ROOT / ".ci" / "release"))
+WITH_PLACEHOLDERS = {"CITATION.cff", "CODE_OF_CONDUCT.md", "SECURITY.md", "pyproject.toml"}
+
+
+def test_placeholders_are_filled_by_the_release_and_nowhere_else() -> None:
+    """`.ci/release` knows all files that have one; README has links that it makes absolute."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    texts = {name: (ROOT / name).read_bytes() for name in listed if (ROOT / name).is_file()}
+    with_one = {name for name, text in texts.items() if b"repository.invalid" in text or b"raysim.invalid" in text}
+    assert with_one - {".ci/release", "tests/project/test_release.py"} == WITH_PLACEHOLDERS
+    assert set(RELEASE["FILLED"]) == {*WITH_PLACEHOLDERS, "README.md"}
+    for name in RELEASE["FILLED"]:
+        assert ".invalid" not in RELEASE["filled"]((ROOT / name).read_text(), "https://a.org/b", "c@d.org")
+    with pytest.raises(ValueError, match="no placeholder must be left"):
+        RELEASE["filled"](RELEASE["ADDRESS"], "https://a.org/b", "c@d.invalid")
+
+
+def test_links_of_the_published_readme_lead_to_the_repository() -> None:
+    found = RELEASE["absolute"]((ROOT / "README.md").read_text(), "https://a.org/b", "1.2.3")
+    targets = re.findall(r"\]\(([^)#]+)", found)
+    assert all(target.startswith(("https://", "http://")) for target in targets)
+    assert "](https://a.org/b/raw/v1.2.3/docs/images/quickstart.svg)" in found
+    assert "](https://a.org/b/blob/v1.2.3/CONTRIBUTING.md)" in found
+
+
+def test_pip_is_told_the_name_of_the_distribution() -> None:
+    """`raysim` on the public index is a stranger's."""
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["name"] == DISTRIBUTION
+    wrong = re.compile(r"raysim\[|pip install (-U |--upgrade )?['\"]?raysim(?!-fl)\b")
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    texts = [name for name in listed if name.endswith((".py", ".md", ".yaml", ".yml", ".toml", ".txt", ".ipynb"))]
+    assert not [name for name in texts if (ROOT / name).is_file() and wrong.search((ROOT / name).read_text())]
+    assert extra("s3") == "pip install 'raysim-fl[s3]'"
+
+
+def test_the_forge_calls_what_everybody_calls() -> None:
+    jobs = YAML(typ="safe").load(ROOT / ".github" / "workflows" / "ci.yml")["jobs"]
+    assert jobs["run"]["steps"][-1] == {"run": "bash .ci/run"}
+    classifiers = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["classifiers"]
+    versions = [one.rpartition(" ")[2] for one in classifiers if re.fullmatch(r".* :: 3\.\d+", one)]
+    assert jobs["run"]["strategy"]["matrix"]["python"] == versions

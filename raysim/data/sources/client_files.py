@@ -27,7 +27,7 @@ class ClientFiles(RawSamples):
     A file has x and y, as numpy.savez writes them; or `data`, a dictionary of both, as PFLlib (Zhang et al., JMLR 2025)
     writes it. Of that, arrays and plain values are read, and no code is run. Clients are in the order of the names of
     their files, and numbers in order of size. In place of files, a folder may hold two of TensorFlow Federated, whose
-    names end in train.h5 and test.h5, such as those of federated EMNIST; they need h5py (`raysim[hdf5]`).
+    names end in train.h5 and test.h5, such as those of federated EMNIST; they need h5py (`raysim-fl[hdf5]`).
     """
 
     name: str = "client_files"

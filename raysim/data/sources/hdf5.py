@@ -8,6 +8,7 @@ import numpy as np
 from raysim.data.sources.reading import reading
 from raysim.data.sources.subset import is_chosen
 from raysim.parts.errors import BadValue
+from results.distribution import extra
 from results.location import location
 from results.store import local_copy
 
@@ -22,7 +23,7 @@ def read_clients(file: str | Path, share: float = 1.0) -> Iterator[tuple[str, di
     try:
         import h5py
     except ImportError as error:
-        text = "the package `h5py` must be there to read HDF5, and is not; pip install 'raysim[hdf5]'"
+        text = f"the package `h5py` must be there to read HDF5, and is not; {extra('hdf5')}"
         raise BadValue(text, "path") from error
     what = "a whole HDF5 file of TensorFlow Federated, with `examples`"
     with reading(file, what), local_copy(location(file)) as copy, h5py.File(copy) as content:

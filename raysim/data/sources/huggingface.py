@@ -15,6 +15,7 @@ from raysim.data.sources.pixels import decode_all
 from raysim.data.sources.raw_samples import Raw, RawSamples
 from raysim.data.sources.reading import reading
 from raysim.parts.errors import BadValue, MissingFile
+from results.distribution import extra
 from results.location import location
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 class HuggingFace(RawSamples):
     """A data set of the Hugging Face library `datasets`: a folder of `save_to_disk`, or one in the hub's local cache.
 
-    It needs the package `datasets` (`pip install "raysim[huggingface]"`). Nothing is downloaded. Inputs are a column of
-    images, or of lists or arrays of numbers that all have one shape; labels are integers, class labels or texts.
+    It needs the package `datasets` (`pip install "raysim-fl[huggingface]"`). Nothing is downloaded. Inputs are a column
+    of images, or of lists or arrays of numbers that all have one shape; labels are integers, class labels or texts.
     """
 
     name: str = "huggingface"
@@ -143,7 +144,7 @@ def read_splits(path: str, config: str | None) -> dict[str, "datasets.Dataset"]:
     try:
         import datasets
     except ImportError as error:
-        raise BadValue("the package `datasets` must be there, and is not; pip install 'raysim[huggingface]'") from error
+        raise BadValue(f"the package `datasets` must be there, and is not; {extra('huggingface')}") from error
     datasets.disable_progress_bars()
     folder = location(path).expanduser()
     if folder.is_dir():

@@ -1,7 +1,6 @@
 """The base of image data sets, with how their pixels are scaled, and the smallest of them, for first steps."""
 
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import ClassVar, Literal, Self
 
@@ -94,7 +93,10 @@ def channel_statistics(x: np.ndarray) -> tuple[tuple[float, ...], tuple[float, .
 
 
 class Digits(Images):
-    """1,797 hand-written digits of 8 × 8 pixels, bundled with scikit-learn."""
+    """1,797 hand-written digits of 8 × 8 pixels, which come with raysim; scikit-learn's `load_digits` has the same.
+
+    Alpaydin, Kaynak, Optical recognition of handwritten digits, UCI machine learning repository, 1998 (CC BY 4.0).
+    """
 
     name: str = "digits"
 
@@ -115,6 +117,4 @@ class Digits(Images):
 @cache  # 0.9 MB, and a small run takes no longer than reading them
 def _digits() -> NDArray[np.int64]:
     """Returns 64 grey levels from 0 to 16 of each image, and its label."""
-    # Importing scikit-learn to find its file would take longer than everything else here.
-    (package,) = find_spec("sklearn").submodule_search_locations  # type: ignore[union-attr, misc]  # a package
-    return np.loadtxt(Path(package) / "datasets" / "data" / "digits.csv.gz", delimiter=",", dtype=np.int64)
+    return np.loadtxt(Path(__file__).parent / "digits.csv.gz", delimiter=",", dtype=np.int64)
