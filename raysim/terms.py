@@ -129,6 +129,7 @@ class Arrival(NamedTuple):
     staleness: float  # between dispatch and arrival, in rounds or in versions of the model, as `world.staleness` says
     samples: int  # number of samples that the client trains on
     tier: int = 0  # where `world.dispatch` picks by tiers: the tier of the client, 0 for the fastest
+    level: float = 1.0  # the width of the client's model, as a share of the server's
 
 
 class Moment(NamedTuple):

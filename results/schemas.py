@@ -109,6 +109,9 @@ class UpdateRow(TimedRow):
     weight: Number | None = optional(
         "The update's weight in the server's sum; null if it was not used or the server took no weighted sum."
     )
+    level: Number | None = optional(
+        "Width of the client's model, as a share of the server's; null where all clients train that.", "sparse"
+    )
     samples: Long = column("How many training samples the client holds.")
     local_steps: Int | None = optional(f"How many optimiser steps it took; {_UNUSED}")
     samples_seen: Long | None = optional(

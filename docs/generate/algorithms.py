@@ -28,6 +28,7 @@ CURVES = HERE / "curves.json"  # written by docs/curves.py
 BESIDE = {
     "synchronous": "fedavg",
     "asynchronous": "fedavg",
+    "capacity": "fedavg",
     "personalised": "fedavg",
     "low_rank": "fedavg",
     "server_data": "fedavg",

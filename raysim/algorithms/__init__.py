@@ -51,9 +51,11 @@ from raysim.algorithms.fedper import FedPer as FedPer
 from raysim.algorithms.fedproto import FedProto as FedProto
 from raysim.algorithms.fedprox import FedProx as FedProx
 from raysim.algorithms.fedrep import FedRep as FedRep
+from raysim.algorithms.fedrolex import FedRolex as FedRolex
 from raysim.algorithms.fedyogi import FedYogi as FedYogi
 from raysim.algorithms.flexlora import FlexLoRA as FlexLoRA
 from raysim.algorithms.flora import FLoRA as FLoRA
+from raysim.algorithms.heterofl import HeteroFL as HeteroFL
 from raysim.algorithms.hfcl import HFCL as HFCL
 from raysim.algorithms.knn_per import KNNPer as KNNPer
 from raysim.algorithms.lg_fedavg import LGFedAvg as LGFedAvg

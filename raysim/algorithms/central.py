@@ -16,7 +16,7 @@ from typing import ClassVar, Literal
 from raysim.algorithms.algorithm import Algorithm
 from raysim.algorithms.signatures import Arrivals, Model, Problems, ServerTask, Setting, Task, Tensor
 from raysim.parts.errors import Problem
-from raysim.terms import Population, Record, ServerStep, Trigger
+from raysim.terms import Population, Record, ServerStep, TorchModule, Trigger
 
 
 class Central(Algorithm):
@@ -26,6 +26,11 @@ class Central(Algorithm):
     """Whether clients send models. Transforms of `uplink` then take their differences from the model that came."""
     merges_adapters: ClassVar[bool] = False
     """Whether the server merges adapters into the weights under them. `model.lora.merge` must then be true."""
+
+    takes_levels: ClassVar[bool] = False
+    """Whether clients may train narrower models than the server's, as `capacity` says. `message` then reaches a client
+    as the slice of its level, and vectors that are shaped like that slice reach `step` with zeros around them;
+    `task.held` says what of them is held."""
 
     @property
     @abstractmethod
@@ -88,6 +93,14 @@ class Central(Algorithm):
         `arrivals`; {} if none arrived. task: trains and predicts on the server's own samples. If there are several
         aggregators, all of them call this method and must return the same; they share the work of `task.reduce`.
         """
+
+    def prepare(self, module: TorchModule, level: float) -> None:
+        """Changes a new module of a level, in place, before it is used; level 1 is that of the server's model."""
+
+    def first_unit(self, version: int) -> int:
+        """Returns the unit with which slices of a version of the model begin, in each layer: they go round at the end
+        of the layer."""
+        return 0
 
     def client(self, model: Model) -> Record:
         """Returns a client's state before it first takes part; {} if clients keep none. Shapes and types are fixed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from actors import Group, Needs, Pool, Value
@@ -115,8 +116,10 @@ class ServerFamily(Family):
     def dry(self, recorder: ServerRecorder, federation: Federation, measure: Callable[[], Any]) -> Iterator[Happening]:
         scenario, samples = self.scenario, federation.samples
         recorder.held(samples)
-        population = scenario.population(samples)
-        for happening in timelines.of_server(scenario, samples, federation.partition_table, measure):
+        population, costs = scenario.population(samples), cache(measure)
+        levels = timelines.levels_of(scenario, samples, costs)
+        recorder.levels = levels.facts if levels else None
+        for happening in timelines.of_server(scenario, samples, federation.partition_table, costs, levels=levels):
             match happening:
                 case Stepped():
                     with located("algorithm"):

@@ -48,8 +48,10 @@ def of_dispatches(
     staleness: list[float],
     samples: list[int],
     weights: list[float] | None = None,
+    *,
+    levels: bool = False,
 ) -> Columns:
-    """Returns the rows of dispatches that ended, without what training fills."""
+    """Returns the rows of dispatches that ended, without what training fills. levels: whether clients have levels."""
     return {
         **_columns_of(happened, len(of)),
         "virtual_time": [happened.time] * len(of),
@@ -62,6 +64,7 @@ def of_dispatches(
         "staleness": staleness,
         "samples": samples,
         **({} if weights is None else {"weight": weights}),
+        **({"level": [dispatched.level for dispatched in of]} if levels else {}),
     }
 
 

@@ -5,8 +5,10 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from raysim.clients.capacity import LevelCost, Levels
 from raysim.engine.server.training import Training, Uses
 from raysim.parts.errors import BadInput
+from raysim.parts.rng import Stream
 from raysim.scenario import Scenario
 from raysim.terms import Moment, Trip
 from raysim.uplink.chain import traffic_of
@@ -15,6 +17,7 @@ from raysim.world import Cost
 from raysim.world.clock import Horizon
 from raysim.world.pairs_timeline import PairsTimeline
 from raysim.world.peers_timeline import PeersTimeline
+from raysim.world.roster import first_delays
 from raysim.world.server_happening import Dispatched
 from raysim.world.server_timeline import ServerTimeline
 
@@ -26,12 +29,14 @@ def of_server(
     measure: Callable[[], WorkCost],
     training: Training | None = None,
     horizon: Horizon | None = None,
+    levels: Levels | None = None,
 ) -> ServerTimeline:
     """Returns the timeline of a run with a server.
 
     partition: returns the table `partition`; called only if the policy needs labels. measure: returns the cost of an
     update; called only if delays depend on it. training: that of the clients, for which the timeline may have to wait;
-    None in a dry run, which refuses such a scenario. horizon: when it ends; by default as the scenario says.
+    None in a dry run, which refuses such a scenario. horizon: when it ends; by default as the scenario says. levels: as
+    `levels_of` returns them.
     """
     horizon, trigger, labels = horizon or scenario.run.horizon, scenario.central.trigger, None
     if scenario.world.dispatch.policy.needs_labels:
@@ -41,29 +46,68 @@ def of_server(
     if training is not None:
         training.uses = uses
     given = (scenario.world, trigger, samples, horizon, scenario.seed)
+    level = levels.of if levels else None
     if not scenario.needs_cost:
-        return ServerTimeline(*given, labels=labels, loss=loss, on_step=uses.stepped)
-    cost, groups = measure(), scenario.groups
+        return ServerTimeline(*given, labels=labels, loss=loss, on_step=uses.stepped, level=level)
+    work = Work(scenario, samples, measure(), uses)
 
-    def of_work(client: int, had: int, moment: Moment, seen: float) -> Cost:
-        missed = uses.between(had, moment.version)
-        trip = Trip(cost.sizes, cost.tensors, cost.up, groups.name(client), missed)
+    def followed(dispatched: Dispatched) -> Cost:
+        assert training is not None
+        of = (dispatched.client, dispatched.level, dispatched.had, dispatched.moment)
+        return work.cost(*of, training.measured(dispatched))
+
+    follow = followed if scenario.delays_follow_training else None
+    return ServerTimeline(*given, work.foreseen, follow, labels, loss, uses.stepped, level)
+
+
+class Work:
+    """What updates of clients cost. cost: as it was measured. uses: counts the updates that steps use."""
+
+    def __init__(self, scenario: Scenario, samples: NDArray[np.int64], cost: WorkCost, uses: Uses) -> None:
+        self._scenario, self._samples, self._cost, self._uses = scenario, samples, cost, uses
+        self._groups = scenario.groups
+
+    def cost(self, client: int, level: float, had: int, moment: Moment, seen: float) -> Cost:
+        """Returns the cost of an update with gradients of so many samples."""
+        scenario, cost = self._scenario, self._cost.of(level)
+        missed = self._uses.between(had, moment.version)
+        trip = Trip(cost.sizes, cost.tensors, cost.up, self._groups.name(client), missed)
         traffic = traffic_of(
             scenario.central.at(moment).traffic(trip), [one.at(moment) for one in scenario.uplink], trip
         )
         return Cost(3 * cost.forward_flops * seen, traffic.down, traffic.up, seen)  # a backward pass costs two forward
 
-    def foreseen(client: int, had: int, moment: Moment) -> Cost:
-        held = int(samples[client])
-        seen = scenario.central.samples_seen(groups.local(client), held) + cost.passes.of(held) / 3
-        return of_work(client, had, moment, seen)
+    def foreseen(self, client: int, level: float, had: int, moment: Moment) -> Cost:
+        """Returns the cost of an update that does not stop early."""
+        held, scenario = int(self._samples[client]), self._scenario
+        seen = scenario.central.samples_seen(self._groups.local(client), held)
+        return self.cost(client, level, had, moment, seen + self._cost.of(level).passes.of(held) / 3)
 
-    def followed(dispatched: Dispatched) -> Cost:
-        assert training is not None
-        return of_work(dispatched.client, dispatched.had, dispatched.moment, training.measured(dispatched))
 
-    follow = followed if scenario.delays_follow_training else None
-    return ServerTimeline(*given, foreseen, follow, labels, loss, uses.stepped)
+def levels_of(scenario: Scenario, samples: NDArray[np.int64], measure: Callable[[], WorkCost]) -> Levels | None:
+    """Returns the level of each client, and what each level costs; None where all train the server's model.
+
+    The arguments are those of `of_server`.
+    """
+    if not scenario.levels:
+        return None
+    cost, capacity, clients = measure(), scenario.capacity, len(samples)
+    work = Work(scenario, samples, cost, Uses(scenario))
+    delay, delays = scenario.world.delay, Stream(scenario.seed, "delay")
+    costs, times, memory = {}, None, None
+    for level in scenario.levels:
+        of, one = cost.of(level), work.cost(0, level, 0, Moment(), 0.0)
+        costs[level] = LevelCost(of.sizes.parameters, of.forward_flops, of.memory_bytes, one.up_bytes, one.down_bytes)
+    if capacity and capacity.by == "speed":
+        held = np.flatnonzero(samples)
+        times = np.full(clients, np.inf)
+        times[held] = first_delays(held, delay, delays, lambda client: work.foreseen(client, 1.0, 0, Moment()))
+    if capacity and capacity.by == "memory":
+        memory = delay.memory(delays, clients)
+        if memory is None:
+            text = "needs a column memory_bytes in the trace of world.delay, got none; add it, or take speed"
+            raise BadInput("capacity.by", text)
+    return Levels(capacity, scenario.groups.levels, clients, scenario.seed, costs, times, memory)
 
 
 def of_peers(scenario: Scenario, samples: NDArray[np.int64], measure: Callable[[], WorkCost]) -> PeersTimeline:

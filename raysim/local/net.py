@@ -167,6 +167,18 @@ class Net:
             raise BadValue("task.embed: the model must have a linear layer, or `model.personal`; it has neither")
         return linear[-1]
 
+    def rows_of(self, labels: Tensor) -> Tensor | None:
+        """Returns which parameters some labels have, (size,) of 0 and 1: all but the rows of other labels in the head;
+        None if these are all parameters."""
+        if self.loss is not cross_entropy or len(labels) >= self.classes:
+            return None
+        head, rows = {id(one) for one in self.head.parameters()}, torch.ones_like(self.w)
+        for parameter, view in zip(self.parameters, self.layout.views(rows), strict=True):
+            if id(parameter) in head and parameter.shape[0] >= self.classes:
+                view.zero_()
+                view[labels.to(view.device)] = 1
+        return rows
+
     def named(self, name: str) -> nn.Module:
         """Returns a sub-module. Raises ValueError if there is none of that name."""
         modules: dict[str, nn.Module] = dict(self.module.named_modules(remove_duplicate=False))

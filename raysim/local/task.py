@@ -57,6 +57,10 @@ class Task:
         server's version (for a peer: its mixes), and virtual time."""
         self.group: str | None = None
         """The name of the client's or peer's group in `clients`; None where it is in none."""
+        self.level = 1.0
+        """The width of the client's model, as a share of the server's."""
+        self.own_labels: Callable[[], Tensor] = lambda: torch.empty(0)
+        """Returns the different labels, or targets, of the client's samples, ascending."""
         self.optimizer: Record = {}  # the state of an optimiser that goes on, changed by trainings of stream 0
 
     @property
@@ -83,6 +87,12 @@ class Task:
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Returns the mean loss of a mini-batch, 0-d, as the data or `run.loss` have it."""
         return self._net.loss(outputs, targets)
+
+    @property
+    def rows(self) -> Tensor | None:
+        """Which parameters the client's labels have, (size,) of 0 and 1: all but the rows of other labels in the last
+        layer; None if these are all, or the data have no labels."""
+        return self._net.rows_of(self.own_labels())
 
     @property
     def public(self) -> Tensor:

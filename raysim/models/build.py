@@ -20,14 +20,15 @@ from raysim.parts.process import isolated
 from raysim.parts.rng import torch_seed
 
 
-def initialise(part: ModelPart, shape: Shape, num_classes: int, seed: int) -> nn.Module:
+def initialise(part: ModelPart, shape: Shape, num_classes: int, seed: int, width: float = 1.0) -> nn.Module:
     """Returns the module, with its adapters, on the CPU, in training mode, convolutions channels-last if the part says
     so. It is float32 but for what is frozen in half precision, see `in_float32`.
 
-    shape: the shape of one input, as in `ModelPart.build`. The same seed gives the same bits in every process: the
-    global generators of torch, numpy and Python are seeded, and left as they were. Raises ValueError as
-    `ModelPart.build` and `Lora.adapt` do, and if that does not return a module, or one without parameters to train, or
-    with lazy or complex ones, with ones that share memory, or without those that are to be frozen.
+    shape: the shape of one input, as in `ModelPart.build`. width: as in `ModelPart.build_at`. The same seed gives the
+    same bits in every process: the global generators of torch, numpy and Python are seeded, and left as they were.
+    Raises ValueError as `ModelPart.build` and `Lora.adapt` do, and if that does not return a module, or one without
+    parameters to train, or with lazy or complex ones, with ones that share memory, or without those that are to be
+    frozen.
     """
     if isinstance(shape, dict) and "named" not in part.takes:
         text = f"{part.name} takes one array of inputs, and the data hold {', '.join(shape)}; take a module of your own"
@@ -37,7 +38,8 @@ def initialise(part: ModelPart, shape: Shape, num_classes: int, seed: int) -> nn
         torch.default_generator.manual_seed(drawn := torch_seed(seed, "model"))
         random.seed(drawn)
         np.random.seed(drawn % 2**32)
-        module = part.build(shape, num_classes)  # type: ignore[arg-type]
+        given: Any = (shape, num_classes)
+        module = part.build(*given) if width == 1 else part.build_at(width, *given)
         if part.lora is not None and isinstance(module, nn.Module):
             part.lora.adapt(module, part.embeds_at)
     if not isinstance(module, nn.Module):

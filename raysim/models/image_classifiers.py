@@ -38,6 +38,20 @@ class ImageClassifier(ModelPart):
             height = width = self.image_size
         return prepared(self.made(height, width, num_classes), self.weights, channels, self.image_size)
 
+    def build_at(self, width: float, shape: tuple[int, ...], num_classes: int) -> TorchModule:
+        from raysim.models.pretrained import prepared
+
+        channels, height, width_ = image_shape(shape)
+        height, width_ = (self.image_size, self.image_size) if self.image_size is not None else (height, width_)
+        module = self.narrower(self.made(height, width_, num_classes), width)
+        return prepared(module, None, channels, self.image_size)
+
+    def narrower(self, module: TorchModule, width: float) -> TorchModule:
+        """Returns the library's module with narrower layers."""
+        from raysim.models.widths import narrowed
+
+        return narrowed(module, width)
+
     @abstractmethod
     def made(self, height: int, width: int, num_classes: int) -> TorchModule:
         """Returns the library's module for images of this size."""
@@ -64,6 +78,27 @@ class Torchvision(ImageClassifier):
         size = {"image_size": height} if self.model.startswith("vit_") else {}
         module: TorchModule = models.get_model(self.model, weights=None, num_classes=num_classes, **size)
         return module
+
+    def narrower(self, module: TorchModule, width: float) -> TorchModule:
+        from torchvision.models import VisionTransformer
+
+        from raysim.models.widths import share_of
+
+        if not isinstance(module, VisionTransformer):
+            return super().narrower(module, width)
+        heads = module.encoder.layers[0].num_heads
+        narrow: TorchModule = VisionTransformer(
+            module.image_size,
+            module.patch_size,
+            len(module.encoder.layers),
+            heads,
+            heads * share_of(module.hidden_dim // heads, width),
+            share_of(module.mlp_dim, width),
+            module.dropout,
+            module.attention_dropout,
+            module.num_classes,
+        )
+        return narrow
 
 
 class Timm(ImageClassifier):

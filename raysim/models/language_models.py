@@ -99,6 +99,20 @@ class TransformersModel(ModelPart):
         made: TorchModule = module.train()
         return made
 
+    def build_at(self, width: float, shape: tuple[int, ...], num_classes: int) -> TorchModule:
+        """Builds the model with heads of fewer units, as many as before, and narrower dense layers."""
+        from raysim.models.widths import share_of
+
+        built: Any = self.build(shape, num_classes)
+        config = built.config.get_text_config()
+        names, heads = config.attribute_map, config.num_attention_heads
+        narrow = {names.get("hidden_size", "hidden_size"): heads * share_of(config.hidden_size // heads, width)}
+        given = self.config or config.to_diff_dict()
+        for key in ("head_dim", "intermediate_size", "n_inner", "hidden_dim", "ffn_dim"):
+            if isinstance(units := given.get(key), int):
+                narrow[key] = share_of(units, width)
+        return self.model_copy(update={"path": None, "config": {**given, **narrow}}).build(shape, num_classes)
+
     @property
     def _key(self) -> str:
         return "config" if self.path is None else "path"

@@ -13,7 +13,7 @@ from pydantic import Field, PlainValidator, WithJsonSchema, field_serializer
 from raysim.models.part import ModelPart
 from raysim.parts.errors import BadValue, Problem
 from raysim.parts.own import WrongClass, import_class, path_of
-from raysim.parts.own_function import Arguments, ImportPath, argument_problems, call, find
+from raysim.parts.own_function import Arguments, ImportPath, argument_problems, call, find, parameters_of
 from raysim.terms import Inputs, TorchModule
 
 _OFFERED = frozenset({"input_shape", "classes"})
@@ -123,6 +123,17 @@ class Module(ModelPart):
             return
         for argument, text in argument_problems(factory, self.args, _OFFERED):
             yield Problem(f"model.args.{argument}", text)
+
+    def build_at(self, width: float, shape: tuple[int, ...], num_classes: int) -> TorchModule:
+        """Builds the module with its parameter `width`, a share or a number of units; without one, cuts its layers."""
+        from raysim.models.widths import share_of
+
+        parameters = {} if self.given is not None else parameters_of(find(self.module))
+        if "width" not in parameters:
+            return super().build_at(width, shape, num_classes)
+        whole = self.args.get("width", parameters["width"].default)
+        narrow = share_of(whole, width) if isinstance(whole, int) else (whole or 1.0) * width
+        return self.model_copy(update={"args": {**self.args, "width": narrow}}).build(shape, num_classes)
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> TorchModule:
         """Builds the module. Raises ValueError if it is not one, or does not have the sub-module `head`."""

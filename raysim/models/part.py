@@ -65,6 +65,17 @@ class ModelPart(Part):
         or, for text, (B, tokens, num_classes). Raises ValueError if the model cannot take such inputs.
         """
 
+    def build_at(self, width: float, shape: tuple[int, ...], num_classes: int) -> TorchModule:
+        """Returns a module whose hidden layers have ceil(width * n) of n units. The other arguments are those of
+        `build`.
+
+        By default, the layers of what that returns are cut. Raises ValueError, which names the layer, if that cannot
+        be.
+        """
+        from raysim.models.widths import narrowed
+
+        return narrowed(self.build(shape, num_classes), width)
+
 
 def image_shape(shape: tuple[int, ...], least: int = 1) -> tuple[int, int, int]:
     """Returns the shape if it is an image's (channels, height, width), whose sides have at least so many pixels.

@@ -40,6 +40,12 @@ class TextModel(ModelPart):
             raise ValueError(f"width must be a multiple of heads, got width {self.width} and {self.heads} heads")
         return self
 
+    def build_at(self, width: float, shape: tuple[int, ...], num_classes: int) -> TorchModule:
+        from raysim.models.widths import share_of
+
+        units = self.heads * share_of(self.width // self.heads, width)
+        return self.model_copy(update={"width": units}).build(shape, num_classes)
+
 
 class Transformer(TextModel):
     """A causal transformer for text, with the embedded tokens injected into each layer: Transformer-8 of FeDEQ.

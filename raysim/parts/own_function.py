@@ -116,12 +116,17 @@ def problems_of(path: str, given: Mapping[str, Any]) -> Iterator[tuple[str, str]
 def call(function: Callable[..., Any], *values: Any, given: Mapping[str, Any], offered: Mapping[str, Any]) -> Any:
     """Calls a function with positional values, the given arguments, and those of the offered ones that it has a
     parameter for."""
-    try:
-        asked = set(inspect.signature(function).parameters)
-    except (TypeError, ValueError):
-        asked = set()
+    asked = parameters_of(function)
     wanted = {name: value for name, value in offered.items() if name in asked and name not in given}
     return function(*values, **wanted, **{name: as_lists(value) for name, value in given.items()})
+
+
+def parameters_of(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    """Returns the parameters of a function by name; {} of one that tells of none."""
+    try:
+        return inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return {}
 
 
 def _wrong(annotation: Any, value: Any) -> str | None:

@@ -50,6 +50,7 @@ class RunRecord:
     larger_is_better: dict[str, bool] | None = None
     groups: dict[str, Any] | None = None
     watts: Any = None
+    levels: dict[str, Any] | None = None  # of `capacity`: how many clients have each, and what it costs
     sweep: Block | None = None
     dry: bool | None = None
     forking: Block | None = None  # the origin of a fork that has not come to its version

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from raysim.algorithms import Central
+from raysim.algorithms import ALGORITHMS, Central
 from raysim.algorithms.algorithm import Algorithm
 from raysim.clients import group_problems
 from raysim.data.sources.shakespeare import Shakespeare
@@ -61,6 +61,33 @@ def transform_problems(scenario: Scenario) -> Iterator[Problem]:
         for key in one.schedules:
             text = "must be a number where delays between peers are computed, got a schedule; give one"
             yield Problem(f"uplink.{place}.{key}", text)
+
+
+def level_problems(scenario: Scenario) -> Iterator[Problem]:
+    """Yields what cannot go together with clients of several widths."""
+    algorithm, key = scenario.algorithm, "capacity" if scenario.capacity else "clients"
+    if not scenario.levels:
+        return
+    if not (isinstance(algorithm, Central) and algorithm.takes_levels):
+        able = ", ".join(one.model_fields["name"].default for one in ALGORITHMS if getattr(one, "takes_levels", False))
+        yield Problem(
+            key, f"must be left out for {algorithm.name}, whose clients all have one width; take one of {able}"
+        )
+        return
+    if scenario.model.lora is not None or scenario.model.frozen or scenario.model.norm == "frozen":
+        text = (
+            f"must be left out where parts of the model are frozen, got {scenario.model.name} with some; leave it out"
+        )
+        yield Problem(key, text)
+    if scenario.local.optimizer.keep:
+        text = "must be false where clients have several widths, got true; leave it out"
+        yield Problem("local.optimizer.keep", text)
+    moves = scenario.capacity is not None and scenario.capacity.redraw == "dispatch"
+    if moves or type(algorithm).first_unit is not Central.first_unit:
+        for place, one in enumerate(scenario.uplink):
+            if one.keeps:
+                text = f"must keep nothing of a client, whose slice of the model changes, got {one.name} with a memory"
+                yield Problem(f"uplink.{place}", f"{text}; leave the memory out")
 
 
 def local_problems(scenario: Scenario) -> Iterator[Problem]:

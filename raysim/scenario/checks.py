@@ -16,6 +16,7 @@ from raysim.parts.errors import Problem
 from raysim.parts.part import Part
 from raysim.scenario.block_checks import (
     client_problems,
+    level_problems,
     local_problems,
     schedule_problems,
     transform_problems,
@@ -47,6 +48,7 @@ def problems_of(scenario: Scenario) -> list[Problem]:
         *client_problems(scenario),
         *transform_problems(scenario),
         *local_problems(scenario),
+        *level_problems(scenario),
         *scenario.algorithm.at(Moment()).problems(scenario),
         *family_problems(scenario),
     ]

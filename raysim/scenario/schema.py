@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, Field
 
 from raysim.algorithms import ALGORITHMS, Central, Peer
 from raysim.clients import ClientGroup, ClientGroups
+from raysim.clients.capacity import Capacity
 from raysim.data import SERVER_DATA, SOURCES, Federated, OneOfSources, Public, ServerData
 from raysim.data.federation.server import NO_PUBLIC, NoServerData
 from raysim.data.sources.synthetic import Quadratic
@@ -33,6 +34,7 @@ from results.yaml import as_yaml
 # Keys that are newer than others, with their defaults, which do not count, so that the hashes of older scenarios stay.
 LATER: dict[str, Any] = {
     "uplink": [],
+    "capacity": None,
     "local.batches": "shuffled",
     "world.dispatch.probability": None,
     "topology.step": 1.0,
@@ -69,6 +71,9 @@ class Scenario(Part):
     clients: tuple[ClientGroup, ...] = ()
     """Groups of clients, or peers, that train otherwise than `local` says, or that do not follow the algorithm.
     run.json says under `groups` who is in which, and the table `updates` has a group's place in the list as `group`."""
+    capacity: Capacity | None = None
+    """Which share of the server's model each client trains, for heterofl and the like. null: all of it, but for groups
+    with a `model` of their own."""
     uplink: tuple[AnUplink, ...] = ()
     """What happens to the update of a client on its way to the server, or to a peer's message, in this order: clipping,
     sparsifying, fewer bits. Bytes in tables, budgets and computed delays are those that then travel."""
@@ -104,6 +109,9 @@ class Scenario(Part):
             block = reduce(getitem, blocks, resolved)
             if block and block.get(key) == default:
                 block.pop(key, None)
+        for group in resolved["clients"]:
+            if group["model"] is None:
+                group.pop("model")
         for key in ("checkpoint", "generate", "log", "observers"):
             resolved["run"].pop(key)
         asked = resolved.pop("resources")
@@ -168,6 +176,14 @@ class Scenario(Part):
     def groups(self) -> ClientGroups:
         """The groups of clients, drawn anew at each call."""
         return ClientGroups(self.clients, self.data.clients, self.seed, self.local)
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """The levels that clients may have, the largest first; () where all train the server's model."""
+        of_groups = [group.model.width for group in self.clients if group.model]
+        found = {*(self.capacity.levels if self.capacity else ()), *of_groups}
+        others = {1.0} if of_groups and not self.capacity else set()
+        return tuple(sorted(found | others, reverse=True))
 
     @property
     def in_flight(self) -> int:

@@ -31,6 +31,7 @@ from raysim.workers.requests import (
     Update,
 )
 from raysim.workers.sending import DrawKey
+from raysim.workers.variants import Variant
 from raysim.workers.workbench import EVALUATING, Workbench
 
 
@@ -69,33 +70,37 @@ class ClientWorker(Workbench, ClientHandlers):
         if member.message not in messages:
             messages[member.message] = records.receive(member.message.content, self.device)
         message, client, number = messages[member.message], member.client, member.number
-        began, seen, steps, predicted = time.perf_counter(), self.net.seen, self.net.steps, self.net.predicted
-        self.net.take_solves()
+        began, variant = time.perf_counter(), self.variant(member.level)
+        net, shift = variant.net, self.algorithm.first_unit(member.version)
+        seen, steps, predicted = net.seen, net.steps, net.predicted
+        net.take_solves()
         self.logged.take()
         self.at(member.moment)
-        state = self._state_in(member.state)
+        state, message = self._state_in(member.state), variant.cut(message, shift)
         who = f"client {client}, its dispatch {number}, model version {member.version}, train"
-        sent, state = self.updated(self.client_task(client, number, message), message, state, who)
+        sent, state = self.updated(self.client_task(client, number, message, variant), message, state, who)
         sent = self.distorted(client, number, sent, message)
         base = message if self.algorithm.sends == "model" else {"buffers": message["buffers"]}
         base = {name: entry for name, entry in base.items() if name in sent}
-        sent, kept, measured = self.sending(
+        sent, kept, measured = variant.sending(
             self.uplink, DrawKey(client, number, member.version), sent, base, state.uplink
         )
         state = state._replace(uplink=kept)
-        seconds, seen = time.perf_counter() - began, self.net.seen - seen
-        traffic = self.traffic(client, sent, self.travelling(message), member.missed)
+        seconds, seen = time.perf_counter() - began, net.seen - seen
+        traffic = self.traffic(client, sent, self.travelling(message), member.missed, variant)
         numbers = self.numbers(
             client,
-            local_steps=self.net.steps - steps,
+            net,
+            local_steps=net.steps - steps,
             samples_seen=seen,
             up_bytes=traffic.up,
             down_bytes=traffic.down,
             seconds=seconds,
             **measured,
         )
-        passes = seen + (self.net.predicted - predicted) / 3  # a backward pass costs two forward passes
-        return sent, state, TrainedClient(numbers, passes, records.diverged(numbers, sent, "update"))
+        passes = seen + (net.predicted - predicted) / 3  # a backward pass costs two forward passes
+        reply = TrainedClient(numbers, passes, records.diverged(numbers, sent, "update"))
+        return variant.widen(sent, shift), state, reply
 
     def updated(
         self, task: Task, message: Record, state: ClientState[Tensor], who: str
@@ -138,9 +143,10 @@ class ClientWorker(Workbench, ClientHandlers):
         message = records.receive(request.own.message.content, self.device)
         evaluated = []
         for place, client in enumerate(request.own.clients):
-            self.net.take_solves()
+            net = self.variant(request.own.levels[place]).net
+            net.take_solves()
             own = self._personal(request.own, place, message)
-            predictor = self.net.evaluating(own) if isinstance(own, Model) else nullcontext(own)
+            predictor = net.evaluating(own) if isinstance(own, Model) else nullcontext(own)
             with predictor as predict:
                 on = self.federation.evaluates_on(client)
                 evaluated.append({split: self.evaluator.measure(predict, *rows, client) for split, rows in on.items()})
@@ -165,7 +171,9 @@ class ClientWorker(Workbench, ClientHandlers):
         client, number = own.clients[place], EVALUATING + own.version
         self.at(own.moment)
         who = f"client {client}, model version {own.version}, evaluate"
-        task = self.client_task(client, number, message)
+        variant = self.variant(own.levels[place])
+        message = variant.cut(message, self.algorithm.first_unit(own.version))
+        task = self.client_task(client, number, message, variant)
         state = self._state_in(own.states[place] if own.states else None).algorithm
         self.logged.take()
         if own.unseen:
@@ -176,20 +184,23 @@ class ClientWorker(Workbench, ClientHandlers):
         with self.calling("personal", client, number, who=who, message=message, state=state) as where:
             predicts = self.algorithm.personal(task, message, state)
             self.refuse_logged("personal or adapt")
-            return returned.predictor(where, predicts, self.net.layout)
+            return returned.predictor(where, predicts, variant.net.layout)
 
     # --- messages -----------------------------------------------------------------------------------------------------
 
-    def client_task(self, client: int, number: int, message: Record) -> Task:
+    def client_task(self, client: int, number: int, message: Record, variant: Variant) -> Task:
         """Returns the task of a client that received the message. number: how often it was dispatched before."""
-        return self.task(client, number, self.received(message))
+        return self.task(client, number, self.received(message, variant.start), variant=variant)
 
-    def received(self, message: Record) -> Model:
-        """Returns the model in a message. If that holds the shared part only, the personal part is the initial one."""
-        w, buffers = message["w"], message["buffers"]
-        if len(w) == self.net.layout.size:
-            return self.start.replace(w=w, buffers=buffers)
-        return self.start.replace(shared=w, buffers=buffers)
+    def received(self, message: Record, start: Model | None = None) -> Model:
+        """Returns the model in a message. If that holds the shared part only, the personal part is the initial one.
+
+        start: the first values of the receiver's model; by default, those of the server's.
+        """
+        w, buffers, start = message["w"], message["buffers"], start or self.start
+        if len(w) == len(start.w):
+            return start.replace(w=w, buffers=buffers)
+        return start.replace(shared=w, buffers=buffers)
 
     def first_state(self) -> Record:
         """Returns the server's state before the first round."""

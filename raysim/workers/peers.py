@@ -59,9 +59,9 @@ class PeersWorker(Workbench, PeerHandlers, CostHandler):
             forward_flops=self.forward_flops,
             passes=self.by_samples(passes, lambda peer: self.tried(peer, local)[0]),
             passes_per_neighbour=self.by_samples(more, lambda peer: self.tried(peer, local)[1]),
-            sizes=self.sizes,
+            sizes=self.variant(1.0).sizes,
             tensors=Traffic(*[records.size(message, self.net.layout)] * 2),
-            up=self.vectors(message),
+            up=self.vectors(message, self.variant(1.0)),
         )
 
     def tried(self, peer: int, local: Local) -> tuple[float, float, Record]:
@@ -132,11 +132,11 @@ class PeersWorker(Workbench, PeerHandlers, CostHandler):
         self.at(turn.trains_at)
         draft, exact = self.trained(turn.peer, turn.mixes, state)
         key = DrawKey(turn.peer, turn.mixes, turn.mixes)
-        message, kept, measured = self.sending(self.uplink, key, exact, {}, draft.uplink)
+        message, kept, measured = self.variant(1.0).sending(self.uplink, key, exact, {}, draft.uplink)
         draft = draft._replace(uplink=kept, message={} if message is exact else exact)
         seconds, steps = time.perf_counter() - started, self.net.steps - steps
-        up = self.traffic(turn.peer, message, message, {}).up
-        numbers = self.numbers(turn.peer, local_steps=steps, seconds=seconds, up_bytes=up, **measured)
+        up = self.traffic(turn.peer, message, message, {}, self.variant(1.0)).up
+        numbers = self.numbers(turn.peer, self.net, local_steps=steps, seconds=seconds, up_bytes=up, **measured)
         return draft, message, TrainedPeer(numbers, diverged(numbers, message, "message"), self.net.passes - passed)
 
     # --- calls of the algorithm ---------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -58,6 +59,7 @@ class Described(NamedTuple):
     notes: tuple[str, ...]  # what of the scenario is seldom meant, or done otherwise than asked
     meaning: dict[str, Any]  # what inputs and labels are
     forward_flops: float | None  # of one sample's forward pass; None if they cannot be counted
+    flops_at: dict[float, float]  # those of clients of each level; {} where all train the server's model
     state: tuple[str, ...] = ()  # names of the entries of the server's state; () without a server
     stateful: bool = False  # whether clients keep state, with a server
 
@@ -83,6 +85,12 @@ class WorkCost(NamedTuple):
     sizes: ModelSizes  # of the model
     tensors: Traffic  # of the update and the message
     up: Vectors  # as in `Trip`
+    memory_bytes: int = 0  # that training takes, where clients have levels
+    levels: Mapping[float, WorkCost] = {}  # of clients of each level; never changed
+
+    def of(self, level: float) -> WorkCost:
+        """Returns what an update of a client of a level costs."""
+        return self.levels.get(level, self)
 
 
 # --- training and steps -----------------------------------------------------------------------------------------------

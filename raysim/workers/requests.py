@@ -83,6 +83,7 @@ class ChunkMember(NamedTuple):
     weight: float  # weight of its update in the sum; not used if updates are stacked
     share: float  # its part of the step's samples, which is the weight of its buffers
     missed: Mapping[str | None, int]  # as in `Trip`
+    level: float  # width of its model, as a share of the server's
 
 
 def shares(arrivals: Sequence[Arrival]) -> list[float]:
@@ -189,6 +190,7 @@ class OwnModels(NamedTuple):
     """Clients whose own models a request is about, with all that making those models needs."""
 
     clients: tuple[int, ...]
+    levels: tuple[float, ...]  # of each of them
     version: int  # version of the server's model at that time
     moment: Moment  # when that version was made
     unseen: bool  # whether these clients never took part, and must first adapt to that model

@@ -6,13 +6,14 @@ from functools import cached_property
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from actors import Answer, Gang, Value
 from raysim.data import Split
 from raysim.local.logged import is_filled_by_tasks
 from raysim.local.samples import Loader, Samples
 from raysim.local.server_task import Company, ServerTask
-from raysim.parts.errors import BadValue
+from raysim.parts.errors import BadValue, located
 from raysim.parts.rng import SERVER_ID
 from raysim.terms import Arrival, Buffer, ClientState, Record, SearchResult, Traffic
 from raysim.workers import records, returned
@@ -29,6 +30,7 @@ from raysim.workers.requests import (
     shares,
 )
 from raysim.workers.shared_requests import CostHandler
+from raysim.workers.variants import Variant, require_slice
 
 
 class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
@@ -39,7 +41,8 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
     def describe(self) -> Described:
         """Returns what the scheduler must know of the data, the model and the states."""
         stateful = any(self.first_client()) or any(transform.keeps for transform in self.uplink)
-        return super().describe()._replace(state=tuple(self.first_state()), stateful=stateful)
+        flops = {level: self._flops(level) for level in self.scenario.levels}
+        return super().describe()._replace(state=tuple(self.first_state()), stateful=stateful, flops_at=flops)
 
     def first(self, request: FirstRequest) -> Answer[None, First]:
         """Leaves the first message, the first state of any client, and each entry of the server's first state."""
@@ -55,26 +58,44 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
         For that, it trains the client with the fewest samples for one step and, if that predicts, the one with the
         most.
         """
-        message = self.message(self.first_state())
-        update, predicted = self._tried(self.federation.smallest, message)
-        layout, received = self.net.layout, self.travelling(message)
+        levels = {}
+        for level in self.scenario.levels:
+            with located("capacity.levels"):
+                require_slice(level, self.network, self.some(2))
+            levels[level] = self._cost(level)
+        return self._cost(1.0)._replace(levels=levels)
+
+    def _cost(self, level: float) -> WorkCost:
+        """Measures what an update of a client of a level costs."""
+        variant, batch = self.variant(level), self.local.batch_size
+        message = variant.cut(self.message(self.first_state()))
+        update, predicted = self._tried(self.federation.smallest, message, variant)
+        layout, received = variant.net.layout, self.travelling(message)
+        most = int(self.federation.samples.max())
+        some = self._samples(self.federation.train, np.arange(min(2, len(self.federation.train))))
+        kept = len(self.local.optimizer.init(self.start.w))
         return WorkCost(
-            forward_flops=self.forward_flops,
-            passes=self.by_samples(predicted, lambda client: self._tried(client, message)[1]),
+            forward_flops=self._flops(level),
+            passes=self.by_samples(predicted, lambda client: self._tried(client, message, variant)[1]),
             passes_per_neighbour=Passes(0.0, 0.0),
-            sizes=self.sizes,
+            sizes=variant.sizes,
             tensors=Traffic(records.size(update, layout), records.size(received, layout)),
-            up=self.vectors(update),
+            up=self.vectors(update, variant),
+            memory_bytes=variant.memory_bytes(kept, some, min(batch or most, most)) if self.scenario.levels else 0,
         )
 
-    def _tried(self, client: int, message: Record) -> tuple[Record, float]:
+    def _flops(self, level: float) -> float:
+        """Returns the FLOPs of one sample's forward pass of a client of a level."""
+        return self.forward_flops if level == 1 else self.variant(level).forward_flops(self.some)
+
+    def _tried(self, client: int, message: Record, variant: Variant) -> tuple[Record, float]:
         """Trains a client for one step. Returns its update, and how many samples passed forward besides."""
-        one_step, before = self.local.model_copy(update={"steps": 1}), self.net.predicted
-        task = self.task(client, 0, self.received(message), one_step)
+        one_step, before = self.local.model_copy(update={"steps": 1}), variant.net.predicted
+        task = self.task(client, 0, self.received(message, variant.start), one_step, variant)
         first = self.first_client()
         copies = ClientState(first.algorithm, {name: entry.clone() for name, entry in first.optimizer.items()})
         update, _ = self.updated(task, message, copies, f"client {client}")
-        return update, self.net.predicted - before
+        return update, variant.net.predicted - before
 
     # --- steps --------------------------------------------------------------------------------------------------------
 
@@ -150,8 +171,19 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
             company=Company(gang, self.scenario.resources.shards),
             chunks=chunks,
         )
-        task.moment = self.moment
+        task.moment, task.held = self.moment, self.held
         return task
+
+    def held(self, arrivals: Sequence[Arrival], weights: Sequence[float]) -> tuple[Tensor, Tensor]:
+        """Returns for each parameter the sum of the weights of those that hold it, (d,), and the sum of all, 0-d."""
+        held, total = torch.zeros_like(self.start.w), self.start.w.new_zeros(())
+        for arrival, weight in zip(arrivals, weights, strict=True):
+            variant = self.variant(arrival.level)
+            rows = variant.net.rows_of(torch.from_numpy(self.labels_of(arrival.client)))
+            of_client = {"w": torch.ones_like(variant.start.w) if rows is None else rows}
+            held.add_(variant.widen(of_client, self.algorithm.first_unit(arrival.version))["w"], alpha=weight)
+            total.add_(weight)
+        return held, total
 
     def _server_samples(self, split: Split) -> Samples:
         return Samples(len(split), lambda places: self.server_loader(split, np.arange(len(split))[places]))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from functools import cached_property
+from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from raysim.algorithms import Central
 from raysim.data import Federation, Split
 from raysim.data.dataset import IGNORED
 from raysim.data.named import Shape, by_name, shape_of
@@ -23,17 +26,19 @@ from raysim.local.samples import Loader, Pixels, Samples
 from raysim.local.steps import first_kept, fits
 from raysim.local.task import Task
 from raysim.models.build import initialise
+from raysim.models.slices import Slices
 from raysim.parts.errors import BadInput, BadValue, located
 from raysim.parts.rng import generator, torch_seed
 from raysim.scenario import Scenario
 from raysim.scenario.checks import notes_of, unmet
-from raysim.terms import Adapter, ModelSizes, Moment, Record, Traffic, Trip, Vectors
+from raysim.terms import Moment, Record, Traffic, Trip, Vectors
 from raysim.uplink.chain import traffic_of
 from raysim.workers import records
 from raysim.workers.evaluation import HAS, Evaluator
 from raysim.workers.replies import Described, Numbers, Passes, UpdateNumbers
 from raysim.workers.returned import calling
 from raysim.workers.sending import Sending
+from raysim.workers.variants import Variant
 
 # Evaluations draw with keys of their own: this number, which is above any number of dispatches, plus the version.
 EVALUATING = 2**32
@@ -49,25 +54,13 @@ class Workbench:
         for problem in unmet(scenario, HAS.get(federation.loss, "targets")):
             raise BadInput(problem.path, problem.text)
         with located("model"):
-            module = initialise(scenario.model, self.shape, federation.num_classes, scenario.seed)
-            self.net = Net(
-                module,
-                scenario.model.personal,
-                # Cross-entropy that is named has the bits of that which is not.
-                LOSSES[federation.loss] if scenario.run.loss in (None, CrossEntropy()) else scenario.run.loss,
-                device,
-                channels_last=scenario.model.channels_last,
-                norm=scenario.model.norm,
-                head=scenario.model.embeds_at,
-            )
+            self.net = self.network(1.0)
             if self.net.layout.cut == 0:
                 named = ", ".join(scenario.model.personal)
                 text = f"must leave some parameters to be shared, but [{named}] names all of them; leave some out"
                 raise BadValue(text, "personal")
-        self.start = self.net.model()
-        self.net.classes = federation.num_classes
-        if federation.mean:
-            self.net.pixels = Pixels(federation.mean, federation.std, device)
+        self._variants = {1.0: Variant(1.0, self.net, self._sending)}
+        self.start = self._variants[1.0].start
         places = federation.train.y.shape[1:] if federation.loss == "cross_entropy" else ()
         with located("local"):
             fits(scenario.local, self.net, places)
@@ -77,10 +70,42 @@ class Workbench:
         self.logged = Logged({}, {})  # what tasks were given to log
         self.groups = scenario.groups
         self.loader = Loader(federation.mean, federation.std, device, federation.skewed if federation.skew else None)
-        self.sending = Sending(self.net.layout, scenario, "uplink")
         self.evaluator = Evaluator(scenario, federation, self.net, self.loader)
         self.population = scenario.population(federation.samples)
         self.at(Moment())
+
+    def network(self, width: float) -> Net:
+        """Returns a new network, whose hidden layers have that share of their units."""
+        scenario, federation = self.scenario, self.federation
+        module = initialise(scenario.model, self.shape, federation.num_classes, scenario.seed, width)
+        if isinstance(scenario.algorithm, Central):
+            scenario.algorithm.prepare(module, width)
+        net = Net(
+            module,
+            scenario.model.personal,
+            # Cross-entropy that is named has the bits of that which is not.
+            LOSSES[federation.loss] if scenario.run.loss in (None, CrossEntropy()) else scenario.run.loss,
+            self.device,
+            channels_last=scenario.model.channels_last,
+            norm=scenario.model.norm,
+            head=scenario.model.embeds_at,
+        )
+        net.classes = federation.num_classes
+        if federation.mean:
+            net.pixels = Pixels(federation.mean, federation.std, self.device)
+        return net
+
+    def variant(self, level: float) -> Variant:
+        """Returns the model of clients of a level, which is made when it is first asked for."""
+        if level not in self._variants:
+            with located("capacity.levels"):
+                net, whole = self.network(level), self.net
+                slices = Slices(whole.module, whole.layout, net.module, net.layout)
+                self._variants[level] = Variant(level, net, self._sending, slices)
+        return self._variants[level]
+
+    def _sending(self, net: Net) -> Sending:
+        return Sending(net.layout, self.scenario, "uplink")
 
     def describe(self) -> Described:
         """Returns what the scheduler must know of the data and the model."""
@@ -98,6 +123,7 @@ class Workbench:
             notes=self.notes,
             meaning=federation.meaning.plain if federation.meaning else {},
             forward_flops=self._countable_flops(),
+            flops_at={},
         )
 
     @property
@@ -105,15 +131,20 @@ class Workbench:
         """Warnings about what is seldom meant in the data or in the scenario."""
         return (*self.federation.notes, *notes_of(self.scenario))
 
-    def task(self, client: int, number: int, received: Model, local: Local | None = None) -> Task:
+    def task(
+        self, client: int, number: int, received: Model, local: Local | None = None, variant: Variant | None = None
+    ) -> Task:
         """Returns the task of a client or peer. number: how often it was dispatched, or has mixed, before. local: how
-        it trains; by default as the scenario says."""
+        it trains; by default as the scenario says. variant: its model; by default the server's."""
         samples = self._training_samples(client)
         key = (self.scenario.seed, client, number)
         settings = self.groups.local(client)
         local = local or (self.local if settings is self.scenario.local else settings.at(self.moment))
-        task = Task(self.net, received, samples, local, self.population, key, lambda: self.public)
+        net = self.net if variant is None else variant.net
+        task = Task(net, received, samples, local, self.population, key, lambda: self.public)
         task.logged, task.moment = self.logged, self.moment
+        task.level = 1.0 if variant is None else variant.level
+        task.own_labels = cache(lambda: torch.from_numpy(self.labels_of(client)))
         task.group = self.groups.name(client)
         return task
 
@@ -129,10 +160,22 @@ class Workbench:
         samples, group = self._samples(self.federation.train, rows, client), self.groups.of(client)
         if group is None or not group.behaviour.needs:
             return samples
-        right = self.federation.train.y[rows]
+        return samples.relabelled(torch.as_tensor(self._labels(client), device=self.device))
+
+    def labels_of(self, client: int) -> NDArray[np.int64]:
+        """Returns the different labels that a client trains on, ascending."""
+        found = np.unique(self._labels(client))
+        return np.asarray(found[found != IGNORED])
+
+    def _labels(self, client: int) -> NDArray[np.int64]:
+        """Returns the labels that a client trains on, (n, ...), with those that its group has in their place."""
+        right = self.federation.train.y[self.federation.train_rows(client)]
+        group = self.groups.of(client)
+        if group is None or not group.behaviour.needs:
+            return np.asarray(right)
         draw = generator(self.scenario.seed, "labels of a group", client)
         wrong = group.behaviour.labels(right, self.federation.num_classes, draw)
-        return samples.relabelled(torch.as_tensor(np.where(right == IGNORED, right, wrong), device=self.device))
+        return np.where(right == IGNORED, right, wrong)
 
     def distorted(self, client: int, number: int, sent: Record, given: Record) -> Record:
         """Returns what a client sends in place of its update or message, as its group does.
@@ -171,26 +214,21 @@ class Workbench:
 
     # --- bytes --------------------------------------------------------------------------------------------------------
 
-    @cached_property
-    def sizes(self) -> ModelSizes:
-        """The sizes of the model."""
-        layout, pairs = self.net.layout, self.start.pairs
-        adapters = (Adapter(one.rank, one.numbers, one.base.size if one.base else None) for one in pairs)
-        shared = sum(entry.offset < layout.cut for entry in layout.entries)
-        return ModelSizes(tuple(one.size for one in layout.entries), shared, layout.buffers_cut, tuple(adapters))
-
-    def traffic(self, client: int, sent: Record, received: Record, missed: Mapping[str | None, int]) -> Traffic:
+    def traffic(
+        self, client: int, sent: Record, received: Record, missed: Mapping[str | None, int], variant: Variant
+    ) -> Traffic:
         """Returns how many bytes a client's update and the message before it, or a peer's message, take.
 
-        missed: as in `Trip`.
+        missed: as in `Trip`. variant: the model of the client or peer.
         """
-        tensors = Traffic(records.size(sent, self.net.layout), records.size(received, self.net.layout))
-        trip = Trip(self.sizes, tensors, self.vectors(sent), self.groups.name(client), missed)
+        layout = variant.net.layout
+        tensors = Traffic(records.size(sent, layout), records.size(received, layout))
+        trip = Trip(variant.sizes, tensors, self.vectors(sent, variant), self.groups.name(client), missed)
         return traffic_of(self.algorithm.traffic(trip), self.uplink, trip)
 
-    def vectors(self, sent: Record) -> Vectors:
+    def vectors(self, sent: Record, variant: Variant) -> Vectors:
         """Returns the vectors that transforms of `uplink` take of an update."""
-        return self.sending.vectors(self.uplink, sent)
+        return variant.sending.vectors(self.uplink, sent)
 
     def _samples(self, split: Split, rows: np.ndarray, client: int | None = None) -> Samples:
         return Samples(len(rows), lambda places: self.loader(split, rows[places], client))
@@ -213,19 +251,12 @@ class Workbench:
 
     @cached_property
     def forward_flops(self) -> float:
-        """FLOPs of one sample's forward pass. A backward pass takes twice as many: for inputs and for parameters."""
-        try:
-            return self._forward_flops(1)
-        except Exception:  # such as that of a norm that always takes statistics of the batch
-            return self._forward_flops(2) / 2
+        """FLOPs of one sample's forward pass through the server's model."""
+        return self.variant(1.0).forward_flops(self.some)
 
-    def _forward_flops(self, samples: int) -> float:
-        from raysim.local.flops import FlopCounter
-
-        x, _ = self.loader(self.federation.train, np.zeros(samples, dtype=np.int64))
-        with FlopCounter() as counter, self.net.evaluating(self.start) as module:
-            module(x)
-        return float(counter.total)
+    def some(self, samples: int) -> Any:
+        """Returns as many inputs, all the same."""
+        return self.loader(self.federation.train, np.zeros(samples, dtype=np.int64))[0]
 
     def _countable_flops(self) -> float | None:
         """Returns `forward_flops`; None if they cannot be counted, because no counter can follow the model."""
@@ -236,11 +267,12 @@ class Workbench:
         finally:
             self.net.take_solves()
 
-    def numbers(self, client: int, **measured: int | float | None) -> UpdateNumbers:
-        """Returns what the table `updates` shows of a client's training: these numbers, what its task logged, the
-        solves of deep equilibrium layers in it and, where there are groups, the place of its group among `clients`."""
+    def numbers(self, client: int, net: Net, **measured: int | float | None) -> UpdateNumbers:
+        """Returns what the table `updates` shows of a client's training with a network: these numbers, what its task
+        logged, the solves of deep equilibrium layers in it and, where there are groups, the place of its group among
+        `clients`."""
         own: Numbers = {"group": self.groups.place(client)} if self.scenario.clients else {}
-        if (solves := self.net.take_solves()).solves:
+        if (solves := net.take_solves()).solves:
             measured["solver_iterations"] = solves.iterations / solves.solves
             measured["solver_residual"], measured["unconverged"] = solves.residual, solves.unconverged
         logged = self.logged.take()

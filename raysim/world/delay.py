@@ -43,6 +43,10 @@ class Delay(Part):
         """Returns the power of each client while it is under way, in W, a positive number; None if it is not known."""
         return None
 
+    def memory(self, stream: Stream, clients: int) -> list[float] | None:
+        """Returns the memory of each client's device in bytes; None if it is not known."""
+        return None
+
     def check(self, clients: int) -> None:
         """Raises ValueError if a file that it reads does not hold what so many clients need."""
 

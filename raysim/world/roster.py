@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raysim.parts.rng import Stream
-from raysim.terms import Moment
 from raysim.world.delay import Cost, Delay, duration_of
 
 _BLOCK = 1024  # clients
@@ -80,14 +79,12 @@ class Tiers:
         samples: NDArray[np.int64],
         delay: Delay,
         delays: Stream,
-        cost: Callable[[int, int, Moment], Cost] | None = None,
+        cost: Callable[[int], Cost] | None = None,
     ) -> None:
-        """number: how many tiers there are. samples: how many each client trains on, (clients,). delays: the stream of
-        the run's delays, because clients are sorted by their first one. cost: returns the cost of a client's update,
-        if the delay needs it."""
+        """number: how many tiers there are. samples: how many each client trains on, (clients,). The others are those
+        of `first_delays`."""
         held = np.flatnonzero(samples)
-        costs = [cost(client, 0, Moment()) if cost else None for client in held.tolist()]
-        lasts = [duration_of(delay, delays, client, 0, of) for client, of in zip(held.tolist(), costs, strict=True)]
+        lasts = first_delays(held, delay, delays, cost)
         self.of = np.full(len(samples), -1)
         for tier, members in enumerate(np.array_split(held[np.argsort(lasts, kind="stable")], number)):
             self.of[members] = tier
@@ -106,3 +103,14 @@ class Tiers:
         tier = self.of[client]
         self._under_way[tier] -= 1
         return not self._under_way[tier]
+
+
+def first_delays(
+    clients: NDArray[np.int64], delay: Delay, delays: Stream, cost: Callable[[int], Cost] | None
+) -> NDArray[np.float64]:
+    """Returns how long the first update of each of some clients takes or would take.
+
+    delays: the stream of the run's delays. cost: returns the cost of a client's first update, if the delay needs it.
+    """
+    costs = ((client, cost(client) if cost else None) for client in clients.tolist())
+    return np.array([duration_of(delay, delays, client, 0, of) for client, of in costs])

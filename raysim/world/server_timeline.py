@@ -37,10 +37,11 @@ class ServerTimeline:
 
     samples: the number of samples that each client trains on, (clients,); a client with none is never picked. horizon:
     when it ends, and when models are evaluated. cost: returns the cost of an update, if the delay needs it, for a
-    client, the version that it had received (`Dispatched.had`) and the moment of its dispatch. measured: waits for the
-    training of a dispatch and returns the cost of what was really done, if delays depend on that. labels: how many
-    samples of each label clients have, if the policy needs to know, (clients, labels). loss: waits for the training of
-    a dispatch and returns its loss, if the policy needs to know that. on_step: called with each server step.
+    client, its level, the version that it had received (`Dispatched.had`) and the moment of its dispatch. measured:
+    waits for the training of a dispatch and returns the cost of what was really done, if delays depend on that. labels:
+    how many samples of each label clients have, if the policy needs to know, (clients, labels). loss: waits for the
+    training of a dispatch and returns its loss, if the policy needs to know that. on_step: called with each server
+    step. level: returns the level of a client's dispatch; None: all clients train the server's model.
     """
 
     def __init__(
@@ -50,11 +51,12 @@ class ServerTimeline:
         samples: NDArray[np.int64],
         horizon: Horizon,
         seed: int,
-        cost: Callable[[int, int, Moment], Cost] | None = None,
+        cost: Callable[[int, float, int, Moment], Cost] | None = None,
         measured: Callable[[Dispatched], Cost] | None = None,
         labels: NDArray[np.int64] | None = None,
         loss: Callable[[Dispatched], float] | None = None,
         on_step: Callable[[Stepped], None] | None = None,
+        level: Callable[[int, int], float] | None = None,
     ) -> None:
         self.world, self.trigger, self.horizon = world, trigger, horizon
         self.samples = samples.tolist()
@@ -70,12 +72,15 @@ class ServerTimeline:
         self._discards = isinstance(trigger, Round) and trigger.late == "discard" and self._has_rounds
         self.live: Counter[int] = Counter()  # by version: number of later updates that start from it
         self._cost, self._measured, self._loss, self._on_step = cost, measured, loss, on_step
+        self._level = level or (lambda client, number: 1.0)
         self._follows = measured is not None or loss is not None  # whether training starts with the dispatch
         self._clock: Clock[tuple[int, Dispatched | None]] = Clock()
         self._delays, self._drops = Stream(seed, "delay"), Stream(seed, "dropout")
         self._delay, self._drop = world.delay, world.dropout.probability
-        tiers = world.dispatch.tiers
-        self._tiers = Tiers(tiers, samples, world.delay, self._delays, cost) if tiers else None
+        tiers, first = world.dispatch.tiers, None
+        if cost is not None:
+            first = lambda client: cost(client, self._level(client, 0), 0, Moment())  # noqa: E731
+        self._tiers = Tiers(tiers, samples, world.delay, self._delays, first) if tiers else None
         self._picker = new_picker(world, samples, seed, labels, self._tiers)
         self._fates = world.script.fates if world.script else None
         self._look_pending = False  # whether an opening is scheduled for when others may be available
@@ -177,11 +182,13 @@ class ServerTimeline:
 
     def _dispatch(self, client: int) -> Dispatched:
         number, now = self._numbers[client], self._clock.now
-        soonest, reports = self._fate(client, number)
+        level = self._level(client, number)
+        soonest, reports = self._fate(client, number, level)
         ask = self._measured is not None and reports
         arrives = math.inf if ask else soonest
         had = self._had.get(client, 0)
-        dispatched = Dispatched(self._serial, client, number, self.round, self.version, now, arrives, reports, had)
+        of = (self._serial, client, number, self.round, self.version)
+        dispatched = Dispatched(*of, now, arrives, reports, level, had)
         self._serial += 1
         self._numbers[client] += 1
         self._picker.roster.move(client, idle=False)
@@ -195,13 +202,13 @@ class ServerTimeline:
             self.live[dispatched.version] += 1
         return dispatched
 
-    def _fate(self, client: int, number: int) -> tuple[float, bool]:
+    def _fate(self, client: int, number: int, level: float) -> tuple[float, bool]:
         """Returns when a dispatch made now can arrive at the soonest, and whether it reports."""
         if self._fates is not None:
             return float(self._fates.arrives[self._serial]), bool(self._fates.reports[self._serial])
         reports = self._drop == 0 or bool(self._drops(client, number).random() >= self._drop)
         moment = Moment(self.round, self.version, self._clock.now)
-        cost = self._cost(client, self._had.get(client, 0), moment) if self._cost else None
+        cost = self._cost(client, level, self._had.get(client, 0), moment) if self._cost else None
         if cost and reports and self._measured is not None:
             cost = cost._replace(flops=0.0, samples=0.0)  # an update cannot arrive sooner than without training
         return self._clock.now + duration_of(self._delay, self._delays, client, number, cost), reports
@@ -265,7 +272,8 @@ class ServerTimeline:
 
     def _arrival(self, d: Dispatched) -> Arrival:
         tier = 0 if self._tiers is None else int(self._tiers.of[d.client])
-        return Arrival(d.client, d.serial, d.round, d.version, self._staleness(d), self.samples[d.client], tier)
+        samples = self.samples[d.client]
+        return Arrival(d.client, d.serial, d.round, d.version, self._staleness(d), samples, tier, d.level)
 
     def _step(self, arrived: list[tuple[Dispatched, Arrival]]) -> Stepped:
         """Does a server step with some of those that wait."""

@@ -27,8 +27,9 @@ class TraceDelay(Delay):
     `seconds_per_sample` of a training sample, forward and backward; `up_bytes_per_s`; `down_bytes_per_s`; `latency_s`,
     added to every delay. What has no column takes no time. The columns of FedScale's device trace are known too:
     `computation`, milliseconds of a forward pass of a sample, a third of what training on it takes; `communication`,
-    kilobits of 1024 bits a second, both up and down. The columns `client`, `device` and `watts` may be there; `device`
-    is a name that only people read, and `watts` the power of the device, as `world.watts` has it.
+    kilobits of 1024 bits a second, both up and down. The columns `client`, `device`,
+    `watts` and `memory_bytes` may be there; `device` is a name that only people read, `watts` the power of the device,
+    as `world.watts` has it, and `memory_bytes` the memory that `capacity: {by: memory}` fits models into.
 
     Source of the columns: Lai et al., FedScale: benchmarking model and system performance of federated learning at
     scale, ICML 2022.
@@ -55,8 +56,10 @@ class TraceDelay(Delay):
         return _read_devices(self.path, self.assign)
 
     def watts(self, stream: Stream, clients: int) -> list[float] | None:
-        watts, owners = self.devices.watts, self.devices.owners
-        return None if watts is None else [float(watts[owners.entry(client, stream)]) for client in range(clients)]
+        return self.devices.of_clients(self.devices.watts, stream, clients)
+
+    def memory(self, stream: Stream, clients: int) -> list[float] | None:
+        return self.devices.of_clients(self.devices.memory, stream, clients)
 
     @property
     def least(self) -> float:
@@ -80,7 +83,14 @@ class Devices(NamedTuple):
 
     speeds: NDArray[np.float64]  # (devices, 5): a column for each name in _OWN
     watts: NDArray[np.float64] | None  # of each device, (devices,); None if the file does not say
+    memory: NDArray[np.float64] | None  # in bytes, as `watts`
     owners: Owners
+
+    def of_clients(self, numbers: NDArray[np.float64] | None, stream: Stream, clients: int) -> list[float] | None:
+        """Returns the number of each client's device. stream: the draws of who has which device."""
+        if numbers is None:
+            return None
+        return [float(numbers[self.owners.entry(client, stream)]) for client in range(clients)]
 
 
 def _read_devices(path: str, assign: Assign | None) -> Devices:
@@ -88,17 +98,19 @@ def _read_devices(path: str, assign: Assign | None) -> Devices:
     trace = read_trace(path)
     trace.require()
     _require_columns(trace)
-    watts = trace.numbers("watts", positive=True) if "watts" in trace.columns else None
+    watts, memory = (
+        trace.numbers(name, positive=True) if name in trace.columns else None for name in ("watts", "memory_bytes")
+    )
     assign = assign or ("client" if "client" in trace.columns else "drawn")
     clients = _clients(trace) if assign == "client" else range(len(trace))
-    return Devices(_speeds(trace), watts, Owners.by(assign, clients))
+    return Devices(_speeds(trace), watts, memory, Owners.by(assign, clients))
 
 
 def _require_columns(trace: TraceFile) -> None:
     own, theirs = ([name for name in names if name in trace.columns] for names in (_OWN, _FEDSCALE))
-    strange = sorted(set(trace.columns) - {*_OWN, *_FEDSCALE, "client", "device", "watts"})
+    strange = sorted(set(trace.columns) - {*_OWN, *_FEDSCALE, "client", "device", "memory_bytes", "watts"})
     if strange:
-        known = f"{', '.join(_OWN)}; FedScale's {' and '.join(_FEDSCALE)}; client, device and watts"
+        known = f"{', '.join(_OWN)}; FedScale's {' and '.join(_FEDSCALE)}; client, device, memory_bytes and watts"
         text = f"must have columns that are known, which are {known}, got {', '.join(strange)}; rename or remove them"
     elif not own and not theirs:
         text = f"must have one of the columns {', '.join(_OWN)}, or FedScale's {' and '.join(_FEDSCALE)}, got none"

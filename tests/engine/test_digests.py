@@ -25,7 +25,9 @@ from raysim.sweep import load_sweep
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 FILE = Path(__file__).parent / "digests.json"
 SHORT = ["run.rounds=3", "run.evaluate_every=1"]
-FAMILIES = [f"algorithms/{name}" for name in ("asynchronous", "peers", "personalised", "server_data", "synchronous")]
+FAMILIES = [
+    f"algorithms/{name}" for name in ("asynchronous", "capacity", "peers", "personalised", "server_data", "synchronous")
+]
 ALONE = ["quickstart", "by_hand", "compute", "concurrency", "fedasync", "fedavg_deadline", "peers", "lora"]
 OTHERS: dict[str, list[str]] = {  # over scenarios/quickstart.yaml
     "groups": [

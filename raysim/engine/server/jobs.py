@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from actors import Job, Pool, Request, Value, finished
+from raysim.clients.capacity import Levels
 from raysim.engine.checkpoint import Checkpoint
 from raysim.engine.server.pending import PendingEvaluation, PendingStep
 from raysim.engine.server.training import Training, weigh
@@ -56,6 +57,7 @@ class ServerJobs:
         self._last: tuple[int, PendingEvaluation] | None = None  # the last evaluation, and its version
         self.made = Moment()  # when the newest version was made
         self._cost: WorkCost | None = None
+        self.levels: Levels | None = None  # the simulation sets them
 
     def cost(self) -> WorkCost:
         """Measures what a client's update costs, when it is called first."""
@@ -152,7 +154,11 @@ class ServerJobs:
         """Returns which own models the jobs are about, with at most EVALUATION_CLIENTS clients for each job."""
         parts = [clients[first : first + EVALUATION_CLIENTS] for first in range(0, len(clients), EVALUATION_CLIENTS)]
         message, states = self._messages[version], self.training.states_of
-        return [OwnModels(tuple(part), version, self.made, unseen, message, states(part)) for part in parts]
+        level = self.levels.of if self.levels else lambda client: 1.0
+        return [
+            OwnModels(tuple(part), tuple(map(level, part)), version, self.made, unseen, message, states(part))
+            for part in parts
+        ]
 
     # --- checkpoints --------------------------------------------------------------------------------------------------
 

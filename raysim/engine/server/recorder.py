@@ -35,7 +35,8 @@ class ServerRecorder(Recorder):
         of, samples = ended.dispatched, self._samples[ended.dispatched.client]
         self.totals.update(["dispatched", ended.status])
         self._late += ended.status == "discarded"
-        columns = rows.of_dispatches(ended, [of], ended.status, [ended.staleness], [samples])
+        levels = self.levels is not None
+        columns = rows.of_dispatches(ended, [of], ended.status, [ended.staleness], [samples], levels=levels)
         self.writer.add_columns("updates", columns)
 
     def stepped(
@@ -55,7 +56,8 @@ class ServerRecorder(Recorder):
         used, arrivals = len(stepped.members), stepped.arrivals
         staleness, samples = [arrival.staleness for arrival in arrivals], [arrival.samples for arrival in arrivals]
         self.totals.update({"dispatched": used, "used": used, "steps": 1})
-        columns = rows.of_dispatches(stepped, stepped.members, "used", staleness, samples, weights)
+        levels = self.levels is not None
+        columns = rows.of_dispatches(stepped, stepped.members, "used", staleness, samples, weights, levels=levels)
         self._picked.update(columns["client"])
         numbers = [one.numbers for one, _ in trained]
         own = [one.own for one in numbers]

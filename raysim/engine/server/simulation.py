@@ -42,6 +42,8 @@ class ServerSimulation:
         recorder.budget.require_countable(described.forward_flops)
         self._ahead: deque[int] = deque()  # for each happening that is not yet written: measurements before it
         self._measurements = 0  # those before the last happening that was written
+        self._levels = timelines.levels_of(scenario, described.samples, jobs.cost)
+        jobs.levels, recorder.levels = self._levels, self._levels.facts if self._levels else None
         self._timeline = self._new_timeline(scenario.run.horizon)
         self._happenings = iter(self._timeline)
         if checkpoint:
@@ -55,7 +57,13 @@ class ServerSimulation:
     def _new_timeline(self, horizon: Horizon) -> ServerTimeline:
         described, jobs = self.described, self._jobs
         return timelines.of_server(
-            self.scenario, described.samples, lambda: described.partition, jobs.cost, jobs.training, horizon
+            self.scenario,
+            described.samples,
+            lambda: described.partition,
+            jobs.cost,
+            jobs.training,
+            horizon,
+            self._levels,
         )
 
     def happenings(self) -> Iterator[Happening]:
@@ -126,9 +134,8 @@ class ServerSimulation:
     def _record_step(self, stepped: Stepped, pending: PendingStep) -> None:
         """Writes a server step, and the updates that it used."""
         reply = pending.step.result
-        passes = sum(trained.passes for trained, _ in pending.trained)
         measured = reply.numbers._replace(
-            client_flops=times(3 * passes, self.described.forward_flops),
+            client_flops=self._flops(stepped, [trained.passes for trained, _ in pending.trained]),
             seconds=pending.step.ended.took.seconds,
             elapsed_s=self.stopwatch.seconds,
         )
@@ -143,6 +150,13 @@ class ServerSimulation:
         if reply.diverged:
             self._recorder.diverge(stepped, f"{reply.diverged!r} of the server's model", stepped.version)
         self._made = stepped.moment
+
+    def _flops(self, stepped: Stepped, passes: list[float]) -> float | None:
+        """Returns what the clients of a step computed; None if a pass cannot be counted."""
+        whole, at = self.described.forward_flops, self.described.flops_at
+        if not at:
+            return times(3 * sum(passes), whole)
+        return sum(3 * seen * at[member.level] for seen, member in zip(passes, stepped.members, strict=True))
 
     def _record_divergence(self, closed: Closed, pending: PendingEvaluation) -> None:
         """Notes losses that are not finite: of the server's model, then of clients' own models."""

@@ -191,6 +191,7 @@ class Training:
             weight,
             share,
             self.uses.between(dispatched.had, version),
+            dispatched.level,
         )
 
     def _submit(self, request: TrainRequest, priority: tuple[int, ...]) -> TrainJob:

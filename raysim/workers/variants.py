@@ -1,0 +1,109 @@
+"""The models of clients that are narrower than the server's, and how their vectors lie in those of the server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from raysim.local.net import Net
+from raysim.local.samples import Samples
+from raysim.models.slices import Slices, require_consistent
+from raysim.terms import Adapter, ModelSizes, Record
+from raysim.workers.sending import Sending
+
+
+class Variant:
+    """The model of a level: its network, its first values, and what of the server's vectors it holds.
+
+    slices: None of the server's own model, of which it holds all.
+    """
+
+    def __init__(self, level: float, net: Net, sending: Callable[[Net], Sending], slices: Slices | None = None) -> None:
+        self.level, self.net, self.slices = level, net, slices
+        self.start = net.model()
+        self.sending = sending(net)
+
+    def cut(self, record: Record, shift: int = 0) -> Record:
+        """Returns a record with the slice of each vector that is shaped like the server's model. shift: its first
+        unit."""
+        if self.slices is None:
+            return record
+        index = self.slices.of(shift)
+        return {
+            key: entry[index.buffers] if key == "buffers" else entry[index.w] if self._is_whole(entry) else entry
+            for key, entry in record.items()
+        }
+
+    def widen(self, record: Record, shift: int = 0) -> Record:
+        """Returns a record with zeros around each vector that is shaped like this model, where `cut` leaves numbers
+        out."""
+        if self.slices is None:
+            return record
+        index, whole = self.slices.of(shift), self.slices.whole
+        sizes = {"buffers": (index.buffers, sum(entry.size for entry in whole.buffers))}
+        widened = {}
+        for key, entry in record.items():
+            places, size = sizes.get(key, (index.w, whole.size))
+            shaped = key == "buffers" or (entry.ndim == 1 and len(entry) == len(index.w))
+            widened[key] = entry.new_zeros(size).index_copy_(0, places, entry) if shaped else entry
+        return widened
+
+    def _is_whole(self, entry: Tensor) -> bool:
+        return self.slices is not None and entry.ndim == 1 and len(entry) == self.slices.whole.size
+
+    @cached_property
+    def sizes(self) -> ModelSizes:
+        """The sizes of the model."""
+        layout, pairs = self.net.layout, self.start.pairs
+        adapters = (Adapter(one.rank, one.numbers, one.base.size if one.base else None) for one in pairs)
+        shared = sum(entry.offset < layout.cut for entry in layout.entries)
+        return ModelSizes(tuple(one.size for one in layout.entries), shared, layout.buffers_cut, tuple(adapters))
+
+    def forward_flops(self, x: Callable[[int], Any]) -> float:
+        """Returns the FLOPs of one sample's forward pass. A backward pass takes twice as many: for inputs and for
+        parameters. x: returns so many inputs."""
+        try:
+            return self._flops(x(1))
+        except Exception:  # such as that of a norm that always takes statistics of the batch
+            return self._flops(x(2)) / 2
+
+    def _flops(self, x: Any) -> float:
+        from raysim.local.flops import FlopCounter
+
+        with FlopCounter() as counter, self.net.evaluating(self.start) as module:
+            module(x)
+        return float(counter.total)
+
+    def memory_bytes(self, vectors: int, samples: Samples, batch: int) -> int:
+        """Returns the bytes that training takes: parameters, gradients and the optimiser's vectors, buffers, and what a
+        mini-batch keeps for its backward pass.
+
+        vectors: how many the optimiser keeps. samples: some, of which a pass is measured. batch: the size of a batch.
+        """
+        kept: dict[int, int] = {}  # by storage
+        own = self.net.w.untyped_storage().data_ptr()
+
+        def keep(tensor: Tensor) -> Tensor:
+            storage = tensor.untyped_storage()
+            if storage.data_ptr() != own:
+                kept[storage.data_ptr()] = storage.nbytes()
+            return tensor
+
+        x, y = samples.all
+        with self.net.training(self.start, len(y)), torch.autograd.graph.saved_tensors_hooks(keep, lambda one: one):
+            self.net.loss(self.net.module(x), y)
+        constant = self.net.w.element_size() * (len(self.net.w) * (2 + vectors) + len(self.start.buffers))
+        return constant + round(sum(kept.values()) * batch / len(y))
+
+
+def require_slice(level: float, make: Callable[[float], Net], x: Any) -> None:
+    """Raises BadValue, which names the layer, where the model of a level is no slice of the server's.
+
+    make: makes a network of a width. x: some inputs.
+    """
+    (module, layout), (part, narrow) = ((net.module, net.layout) for net in (make(1.0), make(level)))
+    require_consistent((module, layout), (part, narrow), Slices(module, layout, part, narrow), x)

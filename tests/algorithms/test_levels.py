@@ -1,0 +1,258 @@
+"""Clients with narrower models than the server's, by hand, and where they are FedAvg or FedBuff."""
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from by_hand import scripted
+from conftest import Raw, Simulate, digits, quadratic
+from pytest import approx
+
+from actors import Gang, Value
+from raysim import ScenarioError, parse_scenario
+from raysim.algorithms import HeteroFL
+from raysim.algorithms.heterofl import masked
+from raysim.data import federate
+from raysim.laws.runs import PicklingPool, carried_out
+from raysim.local.outputs import cross_entropy
+from raysim.terms import Arrival
+from raysim.workers.server import ServerWorker
+from raysim.workers.workshop import BecomeServer, Workshop
+
+HALF: Raw = {"name": "half", "members": [1], "model": {"width": 0.5}}
+WORLD: Raw = {"dispatch": {"per_round": 6}}
+LEVELS: Raw = {"levels": [1.0, 0.5, 0.25]}
+NET: Raw = {"name": "mlp", "hidden": [16, 8]}
+
+
+def last(simulate: Simulate, algorithm: Any, world: Raw, rounds: int = 1, **more: Any) -> Any:
+    """The last vector of a run of two clients, of which the second has half of the widths."""
+    raw = quadratic([[0.0] * 4] * 2, algorithm, world, rounds, clients=[HALF], **more)
+    return simulate(raw).vectors()["w"].tolist()
+
+
+def block(start: float = 0.0, sizes: tuple[int, ...] = (4,)) -> Raw:
+    return {"name": "toys_levels:Block", "start": start, "sizes": sizes}
+
+
+BOTH: Raw = {"dispatch": {"picks": [[0, 1]]}}
+
+
+@pytest.mark.parametrize(
+    ("keys", "more", "world", "expected"),
+    [
+        ({}, {}, BOTH, [2, 2, 1, 1]),
+        ({"weights": "samples"}, {"data__samples": [1, 3]}, BOTH, [2.5, 2.5, 1, 1]),
+        ({}, {"model": block(9.0)}, {"dispatch": {"picks": [[1]]}}, [3, 3, 9, 9]),  # who alone holds half
+        ({}, {"model": block(9.0)}, {"dispatch": {"picks": [[0]]}}, [1, 1, 1, 1]),
+        ({}, {"model": block(0.0, (2, 2))}, BOTH, [2, 1, 1, 1]),  # a matrix has as many rows and columns
+    ],
+)
+def test_each_parameter_is_the_mean_over_those_that_hold_it(
+    simulate: Simulate, keys: Raw, more: Raw, world: Raw, expected: list[float]
+) -> None:
+    """The clients' optima are 1 and 3, which one step reaches."""
+    centers = {"data__centers": [[1.0] * 4, [3.0] * 4]}
+    found = last(simulate, {"name": "heterofl", **keys}, world, **{"model": block(), **centers, **more})
+    assert found == approx(expected, abs=1e-6)
+
+
+def test_windows_cover_all_parameters_alike(simulate: Simulate) -> None:
+    """In four rounds, a whole client adds 1, and one of half of the width 3 on its window."""
+    slopes = {"data__curvatures": [0.0] * 2, "data__slopes": [[-1.0] * 4, [-3.0] * 4], "model": block()}
+    assert last(simulate, "fedrolex", {"dispatch": {"picks": [[0, 1]] * 4}}, 4, **slopes) == approx([6] * 4)
+
+
+def test_a_stale_update_adds_its_difference(simulate: Simulate) -> None:
+    """From 2 on, client 0 adds 3; then client 1, which started from 2 as well, reports 4 in its half."""
+    algorithm = {"name": "heterofl", "buffer": 1, "staleness": "none"}
+    slopes = {"data__curvatures": [0.0] * 2, "data__slopes": [[-3.0] * 4, [-2.0] * 4], "model": block(2.0, (2,))}
+    world = scripted([[0, 1], []], [[0.0], [1.0]])
+    assert last(simulate, algorithm, world, 2, **slopes) == approx([7, 5])
+
+
+@pytest.mark.parametrize(("logits", "expected"), [([1.0, 2.0, 3.0], 0.407606), ([-1.0, -2.0, 3.0], 2.407606)])
+def test_labels_that_a_client_lacks_have_a_logit_of_zero(logits: list[float], expected: float) -> None:
+    outputs = torch.tensor([logits], requires_grad=True)
+    loss = cross_entropy(masked(outputs, torch.tensor([0, 1])), torch.tensor([1]))
+    assert loss.item() == approx(expected, abs=1e-6)
+    if expected > 1:
+        (gradient,) = torch.autograd.grad(loss, outputs)
+        assert gradient[0].tolist() == approx([0.244728, -0.909969, 0], abs=1e-6)
+
+
+def test_hidden_layers_are_scaled_in_training_only() -> None:
+    module = torch.nn.Sequential(torch.nn.Linear(2, 2, bias=False), torch.nn.Linear(2, 2, bias=False))
+    with torch.no_grad():
+        for layer in module:
+            layer.weight.copy_(torch.eye(2))  # type: ignore[operator,union-attr]
+    HeteroFL().prepare(module, 0.5)
+    x = torch.tensor([1.0, 2.0])
+    assert module(x).tolist() == [2, 4] and module.eval()(x).tolist() == [1, 2]
+
+
+# --- identities -------------------------------------------------------------------------------------------------------
+
+IID: Raw = {"data__partition": "iid", "data__clients": 10, "model": NET}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "world"),
+    [
+        ({"name": "fedavg", "weights": "uniform"}, {}, WORLD),
+        ("fedavg", {"weights": "samples"}, WORLD),
+        ({"name": "fedbuff", "buffer": 3}, {"buffer": 3}, {**WORLD, "delay": {"name": "half_normal", "sigma": 3}}),
+    ],
+)
+@pytest.mark.parametrize("name", ["heterofl", "fedrolex"])
+def test_one_level_is_fedavg_or_fedbuff(simulate: Simulate, one: Any, other: Raw, world: Raw, name: str) -> None:
+    plain, whole = (
+        simulate(digits(algorithm=algorithm, world=world, **IID)) for algorithm in (one, {"name": name, **other})
+    )
+    assert plain.digest == whole.digest
+    levels = simulate(digits(algorithm={"name": name, **other}, world=world, capacity={"levels": [1.0]}, **IID))
+    assert np.array_equal(levels.vectors()["w"], whole.vectors()["w"])
+    assert set(levels.pandas("updates").level) == {1.0}
+
+
+@pytest.mark.parametrize("algorithm", [{"name": "heterofl"}, {"name": "fedrolex", "buffer": 4}])
+def test_the_same_bits_when_a_run_goes_on(algorithm: Raw) -> None:
+    raw = digits(algorithm=algorithm, capacity={**LEVELS, "redraw": "dispatch"}, world=WORLD, model=NET)
+    assert carried_out(raw, PicklingPool(), stop_after=2).digest == carried_out(raw).digest
+    assert (
+        carried_out({**raw, "resources": {"aggregators": 2, "shards": 2, "chunk": 3}}).digest
+        == carried_out({**raw, "resources": {"shards": 2, "chunk": 3}}).digest
+    )
+
+
+# --- another way to the same sums -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["heterofl", "fedrolex"])
+@pytest.mark.parametrize("seed", range(3))
+def test_sums_are_those_of_named_matrices(name: str, seed: int) -> None:
+    """The step with random updates of random levels and versions, and the same with numpy, matrix by matrix."""
+    draw = np.random.default_rng(seed)
+    hidden = [int(n) for n in draw.integers(3, 9, 2)]
+    raw = digits(algorithm=name, capacity=LEVELS, world=WORLD, model={"name": "mlp", "hidden": hidden})
+    scenario = parse_scenario(raw)
+    federation = federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
+    worker: ServerWorker = BecomeServer(Value(federation)).build(Workshop(scenario, 0.0))
+    sizes = [64, *hidden, 10]
+    server = [(draw.normal(size=(o, i)), draw.normal(size=o)) for i, o in pairwise(sizes)]
+    sums = [(np.zeros_like(w), np.zeros_like(b)) for w, b in server]
+    counts = [(np.zeros_like(w), np.zeros_like(b)) for w, b in server]
+    arrivals, total = [], torch.zeros(worker.net.layout.size)
+    for client in range(4):
+        level, version = float(draw.choice(LEVELS["levels"])), int(draw.integers(5))
+        arrivals.append(Arrival(client, client, 0, version, 0.0, 10, level=level))
+        labels = np.unique(federation.train.y[federation.train_rows(client)])
+        kept = [np.arange(n) for n in sizes]
+        for place in (1, 2):
+            n, m = sizes[place], math.ceil(sizes[place] * level)
+            if m < n:
+                kept[place] = (np.arange(m) + (version if name == "fedrolex" else 0)) % n
+        pieces = []
+        for place in range(3):
+            rows, columns = kept[place + 1], kept[place]
+            delta, own = draw.normal(size=(len(rows), len(columns))), draw.normal(size=len(rows))
+            if place == 2:
+                lacks = ~np.isin(rows, labels)
+                delta[lacks], own[lacks] = 0, 0
+                rows_held = rows[~lacks]
+            else:
+                rows_held = rows
+            sums[place][0][np.ix_(rows, columns)] += delta
+            sums[place][1][rows] += own
+            counts[place][0][np.ix_(rows_held, columns)] += 1
+            counts[place][1][rows_held] += 1
+            pieces += [delta.ravel(), own]
+        update = {"delta": torch.tensor(np.concatenate(pieces)).float()}
+        first = worker.algorithm.first_unit(version)
+        total += worker.variant(level).widen(update, first)["delta"] / 4
+    w = torch.tensor(np.concatenate([part.ravel() for pair in server for part in pair])).float()
+    state = {"w": w, "buffers": worker.start.buffers}
+    task = worker.server_task(Gang(), 1, state)
+    found = worker.algorithm.step(state, arrivals, {"delta": total}, task)
+    assert isinstance(found, dict)
+    flat = [
+        (value + np.divide(one, many, out=np.zeros_like(one), where=many > 0)).ravel()
+        for pair, added, number in zip(server, sums, counts, strict=True)
+        for value, one, many in zip(pair, added, number, strict=True)
+    ]
+    np.testing.assert_allclose(found["w"].numpy(), np.concatenate(flat), rtol=1e-4, atol=1e-5)
+
+
+# --- who has which level, and what it costs ---------------------------------------------------------------------------
+
+COMPUTE: Raw = {
+    "name": "compute",
+    **{
+        f"{key}_per_s": {"name": "log_normal", "median": value, "sigma": 1.0}
+        for key, value in (("flops", 1e7), ("up_bytes", 1e4), ("down_bytes", 1e5))
+    },
+}
+
+
+def test_the_fastest_clients_have_the_widest_models_and_all_sizes_are_known_before_training(simulate: Simulate) -> None:
+    capacity = {**LEVELS, "by": "speed"}
+    raw = digits(algorithm="heterofl", capacity=capacity, model=NET, world={**WORLD, "delay": COMPUTE})
+    result, dry = simulate(raw), simulate(raw, "--dry")
+    updates = result.pandas("updates").query("status == 'used'")
+    assert dry.pandas("updates").arrived_at.tolist() == result.pandas("updates").arrived_at.tolist()
+    assert dry.info["levels"] == result.info["levels"]
+    found = {float(level): facts for level, facts in result.info["levels"].items()}
+    assert [facts["clients"] for facts in found.values()] == [10, 10, 10]
+    widths = {1.0: (16, 8), 0.5: (8, 4), 0.25: (4, 2)}
+    parameters = {level: 65 * a + (a + 1) * b + 10 * (b + 1) for level, (a, b) in widths.items()}
+    for row in updates.itertuples():
+        assert row.up_bytes == row.down_bytes == 4 * parameters[row.level] == found[row.level]["up_bytes"]
+    assert updates.groupby("level").up_bytes.nunique().eq(1).all()
+    whole = simulate({**raw, "capacity": {"levels": [1.0]}}).pandas("updates").query("status == 'used'")
+    lasts = (whole.arrived_at - whole.dispatched_at).groupby(whole.client).mean()
+    of = updates.groupby("client")["level"].first()
+    both = sorted((lasts[client], -level) for client, level in of.items() if client in lasts)
+    assert [level for _, level in both] == sorted(level for _, level in both)
+
+
+def test_levels_fit_the_memory_of_devices(simulate: Simulate, tmp_path: Any) -> None:
+    raw = digits(
+        algorithm="heterofl", capacity=LEVELS, model=NET, data__clients=6, world={"dispatch": {"per_round": 3}}
+    )
+    needs = [facts["memory_bytes"] for facts in simulate(raw, "--dry").info["levels"].values()]
+    rooms = [needs[0], needs[0] - 1, needs[1], needs[1] - 1, needs[2], 10 * needs[0]]
+    trace = tmp_path / "devices.csv"
+    trace.write_text("flops_per_s,memory_bytes\n" + "".join(f"1e9,{room}\n" for room in rooms))
+    raw["world"]["delay"] = {"name": "trace", "path": str(trace), "assign": "in_order"}
+    raw["capacity"] = {**LEVELS, "by": "memory"}
+    facts = simulate(raw, "--dry").info["levels"]
+    assert [one["clients"] for one in facts.values()] == [2, 2, 2]
+
+
+def test_shares_are_kept_exactly(simulate: Simulate) -> None:
+    capacity = {"levels": [0.5, 1.0], "by": "share", "share": [0.2, 0.8]}
+    facts = simulate(digits(algorithm="heterofl", capacity=capacity, world=WORLD, model=NET), "--dry").info["levels"]
+    assert {level: one["clients"] for level, one in facts.items()} == {"1": 24, "0.5": 6}
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({"algorithm": "fedavg"}, "capacity"),
+        ({"local__optimizer": {"name": "sgd", "momentum": 0.9, "keep": True}}, "local.optimizer.keep"),
+        ({"model__personal": ["head"]}, "model.personal"),
+        ({"algorithm": "fedrolex", "uplink": [{"name": "top_k", "share": 0.1, "memory": "ef14"}]}, "uplink.0"),
+        ({"algorithm": {"name": "heterofl", "buffer": 3, "weights": "samples"}}, "algorithm.weights"),
+        ({"algorithm": "decfedavg", "topology": "ring", "world": {}}, "capacity"),
+        ({"capacity": {"levels": [1.0, 1.0]}}, "capacity"),
+        ({"capacity": {**LEVELS, "by": "share"}}, "capacity"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(changes: Raw, key: str) -> None:
+    raw = digits(**{"algorithm": "heterofl", "capacity": LEVELS, "world": WORLD, "model": NET, **changes})
+    with pytest.raises(ScenarioError) as error:
+        parse_scenario(raw)
+    assert [problem.path for problem in error.value.problems] == [key]

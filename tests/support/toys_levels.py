@@ -1,0 +1,42 @@
+"""A model of several widths whose training can be followed with pencil and paper."""
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from raysim.models.part import ModelPart
+from raysim.models.widths import share_of
+from raysim.terms import Inputs
+
+
+class Same(nn.Module):
+    """The loss h/2 |x|^2 + (s - h a) sum(x) of a parameter x of any shape, which is least at a where s is 0."""
+
+    def __init__(self, start: float, shape: tuple[int, ...]) -> None:
+        super().__init__()
+        self.x = nn.Parameter(torch.full(shape, start))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        size = rows.shape[1] // 2
+        a, s, h = rows[:, 0], rows[:, size], rows[:, -1]
+        flat = self.x.flatten()
+        return h / 2 * flat.square().sum() + (s - h * a) * flat.sum()
+
+
+class Block(ModelPart):
+    """A parameter of some shape, of which each dimension is cut."""
+
+    takes: ClassVar[tuple[Inputs, ...]] = ("functions",)
+    channels_last: ClassVar[bool] = False
+    normalises: ClassVar[bool] = False
+
+    name: str = "block"
+    start: float = 0.0
+    sizes: tuple[int, ...] = (4,)
+
+    def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
+        return Same(self.start, self.sizes)
+
+    def build_at(self, width: float, shape: tuple[int, ...], num_classes: int) -> nn.Module:
+        return Same(self.start, tuple(share_of(size, width) for size in self.sizes))
