@@ -90,7 +90,7 @@ def raw(case: Case, root: Path) -> float:
         if case.steps > 1:
             sent = copies(models)
         with torch.no_grad():
-            for peer, (others, weights) in enumerate(near):
+            for peer, (others, weights, *_) in enumerate(near):
                 for number, value in enumerate(models[peer].parameters()):
                     value.add_(sent[peer][number], alpha=-sum(weights))
                     for other, weight in zip(others, weights, strict=True):

@@ -21,6 +21,7 @@ class ADPSGD(Peer):
 
     name: str = "ad_psgd"
     pairs: ClassVar[bool] = True
+    mixes: ClassVar = "mean"
 
     def local(self, task: Task, state: Record) -> tuple[Record, Record]:
         trained = task.train(self.personal(task, state))

@@ -1,7 +1,7 @@
 """The base of algorithms whose peers agree on outputs for public inputs, and not on parameters."""
 
 from abc import abstractmethod
-from typing import Literal
+from typing import ClassVar, Literal
 
 from raysim.algorithms.peer import Inbox, Peer
 from raysim.algorithms.signatures import Problems, Setting, Task, Tensor
@@ -16,6 +16,8 @@ class Distillation(Peer):
 
     Outputs are computed in eval mode; the model that learns from them is in training mode.
     """
+
+    mixes: ClassVar = "mean"
 
     rho: Positive
     """Learning rate of the training on public inputs, which minimises |f(x) - target|^2 / 2, summed over the inputs and

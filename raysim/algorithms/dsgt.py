@@ -8,6 +8,8 @@ Differences from the paper: the mini-batch is drawn anew for each gradient, as t
 samples.
 """
 
+from typing import ClassVar
+
 from raysim.algorithms.peer import Inbox, Peer, beyond_one_step
 from raysim.algorithms.signatures import Local, Model, Problems, Setting, Task, Tensor
 from raysim.terms import Record
@@ -15,6 +17,8 @@ from raysim.terms import Record
 
 class DSGT(Peer):
     """Peers step along an estimate of everybody's mean gradient, which they mix as well (Pu and Nedic 2021)."""
+
+    mixes: ClassVar = "symmetric"
 
     name: str = "dsgt"
 

@@ -11,6 +11,8 @@ Differences from the paper: the gradient is that of one mini-batch, whose noise 
 weights, as there.
 """
 
+from typing import ClassVar
+
 from raysim.algorithms.peer import Inbox, Peer, beyond_one_step
 from raysim.algorithms.signatures import Problems, Setting, Task
 from raysim.terms import Record
@@ -18,6 +20,8 @@ from raysim.terms import Record
 
 class ExactDiffusion(Peer):
     """Models that have stepped are corrected by what the last combination changed, then combined (Yuan et al. 2019)."""
+
+    mixes: ClassVar = "symmetric"
 
     name: str = "exact_diffusion"
 

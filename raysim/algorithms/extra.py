@@ -10,6 +10,8 @@ weights, as there; the corrections then sum to zero. Lost and late messages brea
 that, and so shift the limit.
 """
 
+from typing import ClassVar
+
 from raysim.algorithms.peer import Inbox, Peer, beyond_one_step
 from raysim.algorithms.signatures import Problems, Setting, Task
 from raysim.terms import Record
@@ -17,6 +19,8 @@ from raysim.terms import Record
 
 class EXTRA(Peer):
     """D-PSGD plus half of all that mixing changed before, so that a constant rate leaves no gap (Shi et al. 2015)."""
+
+    mixes: ClassVar = "symmetric"
 
     name: str = "extra"
 

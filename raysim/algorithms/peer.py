@@ -8,7 +8,8 @@ passed in and returned, and never changed in place.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar, NamedTuple
+from collections.abc import Sequence
+from typing import ClassVar, Literal, NamedTuple
 
 from raysim.algorithms.algorithm import Algorithm
 from raysim.algorithms.signatures import Model, Problems, Setting, Task, Tensor
@@ -24,6 +25,8 @@ class Inbox(NamedTuple):
     weights: list[float]  # the weight W_ij of each message; the peer's own weight is 1 minus their sum
     decoded: Record | None = None  # the peer's own message as neighbours decode it; None if that is `own`
     step: float = 1.0  # gamma, how far towards the weighted mean `mixed` goes
+    shares: Sequence[float] = ()  # the share A_ij of each message that its sender pushed to this peer
+    kept: float = 1.0  # the share A_ii of its own message that the peer did not push to others
 
     def mean(self, key: str) -> Tensor:
         """Returns M_i[x], the plain mean of an entry over neighbours; the peer's own entry if there are no messages."""
@@ -47,6 +50,20 @@ class Inbox(NamedTuple):
             mixed.add_(message[key], alpha=self.step * weight)
         return mixed
 
+    def pushed(self, key: str) -> Tensor:
+        """Returns the sum of what was pushed to the peer and of what it kept, sum_j A_ij x_j, in which columns of A sum
+        to 1.
+
+        Where transforms of `uplink` make y_i of a message x_i, or gamma is not 1, the peer keeps x_i - gamma (1 - A_ii)
+        y_i, so that nothing of the sum over all peers is lost.
+        """
+        pushed = self.own[key] * self.kept
+        if self.decoded is not None or self.step != 1.0:
+            pushed = self.own[key] - (self.decoded or self.own)[key] * (self.step * (1 - self.kept))
+        for share, message in zip(self.shares, self.messages, strict=True):
+            pushed.add_(message[key], alpha=self.step * share)
+        return pushed
+
 
 class Peer(Algorithm):
     """An algorithm without a server. A subclass adds its `name`.
@@ -59,6 +76,12 @@ class Peer(Algorithm):
     """Whether a peer that has trained exchanges models with one neighbour, instead of sending to all. Its message is
     then its state, which `local` returns as it is. The peer that is asked mixes, too, with an empty draft, while its
     own training goes on."""
+
+    mixes: ClassVar[Literal["mean", "pull", "push", "both", "symmetric"]] = "pull"
+    """Which weights it needs. pull: W_ij of what peer i hears, where rows sum to 1, as in `Inbox.mixed`; peers count
+    equally only if columns sum to 1, too. push: shares A_ij of what peer j sends, where columns sum to 1, as in
+    `Inbox.pushed`. both: these two. symmetric: those of pull, on an undirected graph. mean: none of them, on an
+    undirected graph."""
 
     def init(self, task: Task) -> Record:
         """Returns a peer's first state. In every method, `task.received` is the model that all peers start from."""

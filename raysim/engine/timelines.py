@@ -13,7 +13,7 @@ from raysim.scenario import Scenario
 from raysim.terms import Moment, Trip
 from raysim.uplink.chain import traffic_of
 from raysim.workers.replies import WorkCost
-from raysim.world import Cost
+from raysim.world import Cost, Neighbours
 from raysim.world.clock import Horizon
 from raysim.world.pairs_timeline import PairsTimeline
 from raysim.world.peers_timeline import PeersTimeline
@@ -123,15 +123,16 @@ def of_peers(scenario: Scenario, samples: NDArray[np.int64], measure: Callable[[
     if scenario.world.delay.needs_cost:
         peer_cost, groups = measure(), scenario.groups
 
-        def cost(peer: int, neighbours: int) -> Cost:
+        def cost(peer: int, near: Neighbours) -> Cost:
             held = int(samples[peer])
             # A backward pass costs two forward passes.
             trained = 3 * scenario.peer.samples_seen(groups.local(peer), held)
-            mixing = peer_cost.passes.of(held) + neighbours * peer_cost.passes_per_neighbour.of(held)
+            mixing = peer_cost.passes.of(held) + len(near.senders) * peer_cost.passes_per_neighbour.of(held)
             passes = trained + mixing
             trip = Trip(peer_cost.sizes, peer_cost.tensors, peer_cost.up, groups.name(peer), {})
-            sent = neighbours * traffic_of(scenario.peer.traffic(trip), scenario.uplink, trip).up
-            return Cost(peer_cost.forward_flops * passes, sent, sent, passes / 3)
+            size = traffic_of(scenario.peer.traffic(trip), scenario.uplink, trip).up
+            down, up = len(near.senders) * size, len(near.receivers) * size
+            return Cost(peer_cost.forward_flops * passes, down, up, passes / 3)
 
     horizon, peers = scenario.run.horizon, len(samples)
     kind = PairsTimeline if scenario.peer.pairs else PeersTimeline

@@ -25,6 +25,7 @@ from raysim.scenario.block_checks import (
 from raysim.scenario.family_checks import peer_problems, server_problems
 from raysim.scenario.schema import Scenario
 from raysim.terms import Buffer, Moment
+from raysim.world.mixing import limit
 from results.distribution import extra
 from results.location import UnknownLocation, is_uri, location
 from results.metrics import directions
@@ -56,7 +57,22 @@ def problems_of(scenario: Scenario) -> list[Problem]:
 
 def notes_of(scenario: Scenario) -> list[str]:
     """Returns warnings about settings that are allowed but seldom meant. Each begins with its key."""
-    return list(_server_notes(scenario)) if scenario.has_server else []
+    return list(_server_notes(scenario) if scenario.has_server else _peer_notes(scenario))
+
+
+def _peer_notes(scenario: Scenario) -> Iterator[str]:
+    topology, algorithm = scenario.topology, scenario.peer
+    if topology is None or algorithm.mixes not in ("pull", "symmetric") or topology.epoch(1):
+        return
+    counts = limit(topology.neighbours(scenario.data.clients, scenario.seed))
+    if counts.max() - counts.min() > 1e-6:
+        most, least = int(counts.argmax()), int(counts.argmin())
+        cure = "an algorithm that pushes, such as sgp" if topology.is_directed else "metropolis"
+        yield (
+            f"topology.weights: columns of W do not sum to 1, so {algorithm.name} tends to a mean in which peers count "
+            f"differently: peer {most} {counts[most]:.4g} times as much as in the plain mean, and peer {least} "
+            f"{counts[least]:.4g} times; if all are to count equally, take {cure}"
+        )
 
 
 def _server_notes(scenario: Scenario) -> Iterator[str]:

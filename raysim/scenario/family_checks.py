@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from raysim.algorithms import Central
+from raysim.algorithms import ALGORITHMS, Central, Peer
 from raysim.data.federation.server import NoServerData
 from raysim.parts.errors import Problem, quoted
 from raysim.parts.part import Part
@@ -165,6 +165,10 @@ def peer_problems(scenario: Scenario) -> Iterator[Problem]:
             scenario.data.clients, scenario.seed, scenario.run.rounds or MOST_ROUNDS
         ):
             yield Problem("topology", text)
+        if scenario.topology.is_directed and scenario.peer.mixes in ("symmetric", "mean"):
+            able = ", ".join(one.model_fields["name"].default for one in ALGORITHMS if _is_for_directed(one))
+            text = f"must be undirected for {name}, whose equations need it, got {scenario.topology.name}"
+            yield Problem("topology", f"{text}; take another one, or an algorithm for directed graphs: {able}")
     if scenario.data.unseen:
         yield Problem("data.unseen", f"must be 0, for peers all train, got {scenario.data.unseen:g}; leave it out")
     if scenario.run.save_clients:
@@ -177,6 +181,10 @@ def peer_problems(scenario: Scenario) -> Iterator[Problem]:
         yield from wrong
     else:
         yield from _peer_times(scenario)
+
+
+def _is_for_directed(algorithm: type[Central | Peer]) -> bool:
+    return issubclass(algorithm, Peer) and algorithm.mixes not in ("symmetric", "mean")
 
 
 def _peer_numbers(scenario: Scenario) -> Iterator[Problem]:

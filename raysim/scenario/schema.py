@@ -38,6 +38,7 @@ LATER: dict[str, Any] = {
     "local.batches": "shuffled",
     "world.dispatch.probability": None,
     "topology.step": 1.0,
+    "topology.directed": False,
 }
 
 

@@ -59,6 +59,8 @@ class Turn(NamedTuple):
     message: Place[Wire] | None = None  # its own message; None before its first state
     inbox: tuple[Place[Wire], ...] = ()  # its neighbours' messages
     weights: tuple[float, ...] = ()  # W_ij of the messages in the inbox
+    shares: tuple[float, ...] = ()  # A_ij of the messages in the inbox
+    kept_share: float = 1.0  # A_ii of its own message
     mixes_at: Moment = Moment()
     trains_at: Moment = Moment()
 

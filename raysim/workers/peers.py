@@ -79,7 +79,8 @@ class PeersWorker(Workbench, PeerHandlers, CostHandler):
         mixed = []
         for neighbours in (1, 2):
             before = self.net.passes
-            inbox = Inbox(message, [message] * neighbours, [1 / (1 + neighbours)] * neighbours)
+            weights = [1 / (1 + neighbours)] * neighbours
+            inbox = Inbox(message, [message] * neighbours, weights, shares=weights, kept=weights[0])
             self._mixed(peer, EVALUATING, draft, inbox)
             mixed.append(self.net.passes - before)
         one, two = mixed
@@ -122,7 +123,9 @@ class PeersWorker(Workbench, PeerHandlers, CostHandler):
         draft: ClientState[Tensor] = ClientState()
         if turn.draft is not None:
             draft = turn.draft.content.draft.map(lambda wire: records.borrow(wire, self.device))
-        inbox = Inbox(draft.message or own, others, list(turn.weights), own if draft.message else None, self.step)
+        decoded = own if draft.message else None
+        pushed = (turn.shares, turn.kept_share)
+        inbox = Inbox(draft.message or own, others, list(turn.weights), decoded, self.step, *pushed)
         return self._mixed(turn.peer, turn.mixes - 1, draft._replace(message={}), inbox)
 
     def _local(self, turn: Turn, state: ClientState[Tensor]) -> tuple[ClientState[Tensor], Record, TrainedPeer]:

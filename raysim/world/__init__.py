@@ -2,6 +2,7 @@
 
 from raysim.world.availability import Availability, Dropout
 from raysim.world.delay import Cost, Delay
+from raysim.world.directed_topology import DirectedRing, ExponentialGraph
 from raysim.world.distribution import Distribution
 from raysim.world.mixing import Neighbours, Weighting
 from raysim.world.network import EdgeDelay
@@ -21,6 +22,8 @@ TOPOLOGIES: tuple[type[Topology], ...] = (
     ErdosRenyi,
     Regular,
     SmallWorld,
+    DirectedRing,
+    ExponentialGraph,
 )
 
 __all__ = [

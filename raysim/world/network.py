@@ -8,6 +8,7 @@ from typing import ClassVar, Literal, NamedTuple
 from raysim.parts.errors import BadInput
 from raysim.parts.rng import Stream
 from raysim.world import distribution
+from raysim.world.mixing import Neighbours
 from raysim.world.topology import Topology
 
 
@@ -46,6 +47,7 @@ class Sent(NamedTuple):
     number: int  # messages that the source sent before it
     time: float
     arrives: float | None  # None: the message is lost
+    share: float = 0.0  # A_ki, of what the sender pushes
 
 
 class Network:
@@ -60,8 +62,9 @@ class Network:
         self._losses, self._delays = Stream(seed, "message loss"), Stream(seed, "message delay")
         self.neighbours = lru_cache(maxsize=1)(lambda epoch: topology.neighbours(peers, seed, epoch))
 
-    def send(self, source: int, number: int, time: float, targets: tuple[int, ...]) -> tuple[Sent, ...]:
-        """Sends one message to all targets. Returns what becomes of it for each of them."""
+    def send(self, source: int, number: int, time: float, near: Neighbours) -> tuple[Sent, ...]:
+        """Sends one message to all receivers. Returns what becomes of it for each of them."""
+        targets = near.receivers
         draws = self._losses(source, number).random(len(targets)) if self._loss else [1.0] * len(targets)
         lost = [draw < self._loss for draw in draws]
         delays = self._delay.durations(self._delays, source, number, targets)
@@ -69,8 +72,8 @@ class Network:
             text = f"a message must take a finite number of seconds, 0 or more, got {wrong[0]!r}"
             raise BadInput("world.edge_delay", f"{text} for message {number} of peer {source}")
         return tuple(
-            Sent(source, target, number, time, None if gone else time + delay)
-            for target, gone, delay in zip(targets, lost, delays, strict=True)
+            Sent(source, target, number, time, None if gone else time + delay, share)
+            for target, gone, delay, share in zip(targets, lost, delays, near.shares, strict=True)
         )
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from raysim.parts.rng import Stream
 from raysim.world.clock import Clock
+from raysim.world.mixing import Neighbours
 from raysim.world.network import Sent
 from raysim.world.peers_timeline import Answered, Exchanged, Heard, Mixed, Next, PeersTimeline
 
@@ -27,6 +28,11 @@ class _Request(NamedTuple):
     number: int  # exchanges that the peer asked for before; the key of all draws
 
 
+def _only(other: int, messages: int) -> Neighbours:
+    """Returns the neighbours of a peer that exchanges so many messages with one other."""
+    return Neighbours((other,), (0.5,), (other,) * messages, (0.5,) * messages)
+
+
 class PairsTimeline(PeersTimeline):
     """What happens in a run of peers of which two at a time exchange models. A round is over after as many exchanges as
     there are peers. If one of its messages is lost, an exchange ends when it begins, and both keep their models."""
@@ -39,15 +45,15 @@ class PairsTimeline(PeersTimeline):
         # Others may ask a peer before it has asked anybody, so each has a first model to send.
         self.start = tuple(first._replace(kept=True) for first in self.start)
 
-    def _heard_by(self, peer: int, number: int) -> int:
-        return 1
+    def _near(self, peer: int, number: int) -> Neighbours:
+        return _only(int(peer == 0), 1)  # any
 
     def _states_of(self, serial: int) -> tuple[tuple[int, int], ...]:
         own = (self._who[serial], 2 * serial)
         return (own, (self._whom[serial], 2 * serial + 1)) if self._done[serial] else (own,)
 
     def _request(self, peer: int, number: int, time: float) -> _Request:
-        near = self._network.neighbours(0)[peer].peers
+        near = self._network.neighbours(0)[peer].receivers
         other = near[int(self._draws(peer, number).integers(len(near)))] if near else NOBODY
         return _Request(self._after(time, peer, number), peer, other, number)
 
@@ -56,7 +62,7 @@ class PairsTimeline(PeersTimeline):
         _, peer, other, number = request
         if other == NOBODY:
             return ()
-        there, back = self._network.send(peer, number, began, (other, other))
+        there, back = self._network.send(peer, number, began, _only(other, 2))
         if there.arrives is None:
             return (there,)
         arrives = None if back.arrives is None else there.arrives + (back.arrives - began)
@@ -110,7 +116,7 @@ class PairsTimeline(PeersTimeline):
             inbox: list[Heard] = []
             answer = None
             if self._done[serial]:
-                inbox.append(Heard(other, self._counts[other], 0.5, time - began))
+                inbox.append(Heard(other, self._counts[other], 0.5, time - began, 0.5))
                 answer = Answered(other, self._counts[other], 2 * serial + 1 in self._kept)
                 self._counts[other] += 1
             after = Next(numbers[peer] < self._totals[peer], 2 * serial in self._kept)

@@ -35,6 +35,7 @@ class Heard(NamedTuple):
     number: int  # messages of that peer before it
     weight: float  # W_ij
     age: float  # virtual time since it was sent; 0 if all wait for all
+    share: float  # A_ij, of what the neighbour pushed
 
 
 class Answered(NamedTuple):
@@ -65,6 +66,11 @@ class Mixed(NamedTuple):
         own = (self.peer, self.number)
         return (own, self.answer[:2]) if self.answer else (own,)
 
+    @property
+    def kept(self) -> float:
+        """The share A_ii of its own message, which the peer does not push to others."""
+        return 1 - sum(message.share for message in self.sent)
+
 
 class Exchanged(NamedTuple):
     """A round: every peer has mixed once or, if peers do not wait, there were as many mixes as there are peers."""
@@ -94,7 +100,7 @@ class _Sending(NamedTuple):
     near: Sequence[Neighbours]  # of each peer
     trained: list[float]  # when each peer has trained
     sent: list[tuple[Sent, ...]]  # by each peer
-    arrived: set[tuple[int, int]]  # source and target of each message that arrives
+    arrived: dict[tuple[int, int], Sent]  # by source and target
     end: float
 
 
@@ -102,7 +108,7 @@ class PeersTimeline:
     """What happens in a run of peers: iterate over it to get all rounds, in order.
 
     horizon: when it ends, and when models are evaluated. For peers that do not wait for each other, it must end. cost:
-    returns the cost of a peer with so many neighbours, if the delay needs it. start: what follows each peer's first
+    returns the cost of a peer with its neighbours, if the delay needs it. start: what follows each peer's first
     state.
     """
 
@@ -113,7 +119,7 @@ class PeersTimeline:
         peers: int,
         horizon: Horizon,
         seed: int,
-        cost: Callable[[int, int], Cost] | None = None,
+        cost: Callable[[int, Neighbours], Cost] | None = None,
     ) -> None:
         self.world, self.topology = world, topology
         self.peers, self.horizon = peers, horizon
@@ -140,13 +146,12 @@ class PeersTimeline:
             return 1.0
         cost = None
         if self._cost is not None:
-            cost = self._cost(peer, self._heard_by(peer, number))
+            cost = self._cost(peer, self._near(peer, number))
         return duration_of(self.world.delay, self._durations, peer, number, cost)
 
-    def _heard_by(self, peer: int, number: int) -> int:
-        """Returns how many messages a peer gets after a training."""
-        near = self._network.neighbours(self.topology.epoch(number) if self.world.synchronous else 0)
-        return len(near[peer].peers)
+    def _near(self, peer: int, number: int) -> Neighbours:
+        """Returns with whom a peer exchanges messages after a training."""
+        return self._network.neighbours(self.topology.epoch(number) if self.world.synchronous else 0)[peer]
 
     def _ends(self, over: int, end: float, next_end: Callable[[], float]) -> str | None:
         """Returns what ends the run after so many rounds; None if it goes on.
@@ -191,16 +196,18 @@ class PeersTimeline:
         """Returns what peers send in a round that began then."""
         near = self._network.neighbours(self.topology.epoch(round))
         trained = [began + self._duration(peer, round) for peer in range(self.peers)]
-        sent = [self._network.send(peer, round, trained[peer], near[peer].peers) for peer in range(self.peers)]
-        arrivals = {(s.source, s.target): s.arrives for of_peer in sent for s in of_peer if s.arrives is not None}
-        return _Sending(round, began, near, trained, sent, set(arrivals), max(*trained, *arrivals.values()))
+        sent = [self._network.send(peer, round, trained[peer], near[peer]) for peer in range(self.peers)]
+        arrived = {(one.source, one.target): one for of_peer in sent for one in of_peer if one.arrives is not None}
+        end = max(*trained, *(one.arrives for one in arrived.values() if one.arrives is not None))
+        return _Sending(round, began, near, trained, sent, arrived, end)
 
     def _mixed_in(self, sending: _Sending, after: Next) -> tuple[Mixed, ...]:
         """Returns the mixes of a round. after: what follows each of them."""
         round, mixed = sending.round, []
         for peer in range(self.peers):
-            pairs = zip(sending.near[peer].peers, sending.near[peer].weights, strict=True)
-            inbox = tuple(Heard(j, round, weight, 0.0) for j, weight in pairs if (j, peer) in sending.arrived)
+            pairs = zip(sending.near[peer].senders, sending.near[peer].weights, strict=True)
+            heard = ((weight, sending.arrived.get((j, peer))) for j, weight in pairs)
+            inbox = tuple(Heard(one.source, round, weight, 0.0, one.share) for weight, one in heard if one)
             serial, trained = round * self.peers + peer, sending.trained[peer]
             of_peer = (sending.began, trained, sending.end, inbox, sending.sent[peer], after)
             mixed.append(Mixed(serial, peer, round, *of_peer))
@@ -274,7 +281,7 @@ class PeersTimeline:
             together = list(serials)
             sent = {}
             for peer in map(self._who.__getitem__, together):
-                sent[peer] = self._network.send(peer, self._counts[peer], time, near[peer].peers)
+                sent[peer] = self._network.send(peer, self._counts[peer], time, near[peer])
                 self._mail.put(sent[peer])
             for serial in together:
                 peer = self._who[serial]
@@ -289,9 +296,9 @@ class PeersTimeline:
         peer = self._who[serial]
         near, number = self._network.neighbours(0)[peer], self._counts[peer]
         inbox = []
-        for other, weight in zip(near.peers, near.weights, strict=True):
+        for other, weight in zip(near.senders, near.weights, strict=True):
             if newest := self._mail.newest(other, peer, time):
-                inbox.append(Heard(other, newest.number, weight, time - newest.time))
+                inbox.append(Heard(other, newest.number, weight, time - newest.time, newest.share))
         self._counts[peer] += 1
         after = Next(self._counts[peer] < self._totals[peer], serial in self._kept)
         return Mixed(serial, peer, number, began, time, time, tuple(inbox), sent, after)

@@ -1,4 +1,4 @@
-"""Topologies, which say which peers are neighbours: their base, and those that are not random."""
+"""Topologies, which say which peers are neighbours: their base, and those that stay as they are."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from actors.fault import frames_of
 from raysim.parts.errors import BadInput
 from raysim.parts.part import Count, OneOf, Part
 from raysim.parts.rng import generator
-from raysim.world.mixing import WEIGHTINGS, Metropolis, Neighbours, Weighting
+from raysim.world.mixing import WEIGHTINGS, EqualWeights, Graph, Metropolis, Neighbours, Weighting
 from results.location import location, require_file
 from results.store import why
 
@@ -28,18 +27,30 @@ CHECKED = 100_000  # most peers, summed over the graphs that a check draws
 
 
 class Topology(Part):
-    """An undirected graph of peers, with weights for its edges. A subclass adds its `name`."""
+    """A graph of peers, with weights for its edges. A subclass adds its `name`.
+
+    Its graphs are undirected unless it has `directed`, a class variable or a key, that is true.
+    """
 
     name: str
     weights: Annotated[Weighting, OneOf(WEIGHTINGS, "raysim.mixing_weights")] = Metropolis()
-    """Weights of neighbours' messages, for algorithms that mix by weights."""
+    """Weights of neighbours' messages, for algorithms that mix by weights: of what a peer hears or, for algorithms that
+    push, of what it sends."""
     step: Annotated[float, Field(gt=0, le=1, examples=[0.5])] = 1.0
     """How far such algorithms go towards the weighted mean (gamma). Where transforms of `uplink` change messages much,
     smaller steps are stable."""
 
     @abstractmethod
     def graph(self, peers: int, generator: np.random.Generator) -> nx.Graph:
-        """Returns a graph of the peers 0, 1, ... Raises ValueError if there is none for so many peers."""
+        """Returns a graph of the peers 0, 1, ... Raises ValueError if there is none for so many peers.
+
+        If the edges have an attribute `weight`, `weights: own` takes it.
+        """
+
+    @property
+    def is_directed(self) -> bool:
+        """Whether its graphs are directed ones, along whose edges messages go one way."""
+        return bool(getattr(self, "directed", False))
 
     def most_edges(self, peers: int) -> int:
         """Returns an upper bound of the edges, or pairs of peers, that are looked at to make a graph."""
@@ -56,11 +67,7 @@ class Topology(Part):
 
     def neighbours(self, peers: int, seed: int, epoch: int = 0) -> tuple[Neighbours, ...]:
         """Returns the neighbours of each peer. Raises ValueError as `graph` does, and BadInput for wrong weights."""
-        import networkx as nx
-
-        graph = nx.empty_graph(peers)
-        graph.add_edges_from(_edges(self, peers, seed, epoch).tolist())
-        rows = self.weights.rows(graph)
+        rows = self.weights.rows(_graph(self, peers, seed, epoch))
         if wrong := self.weights.wrong_with(rows):
             raise BadInput("topology.weights", f"{self.weights.name}.weight: {wrong}")
         return rows
@@ -80,7 +87,7 @@ class Topology(Part):
         last = self.epoch(rounds - 1) if self.may_fail_later else 0
         for epoch in range(min(last + 1, max(1, CHECKED // peers))):
             try:
-                _edges(self, peers, seed, epoch)
+                _graph(self, peers, seed, epoch)
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # a user's own `graph` can raise anything
@@ -97,30 +104,42 @@ def _told(error: BaseException) -> str:
 
 
 @lru_cache(maxsize=256)  # no epoch is needed twice once it is over, and a large graph takes megabytes
-def _edges(topology: Topology, peers: int, seed: int, epoch: int) -> NDArray[np.int32]:
-    """Returns the edges of the epoch's graph, (edges, 2), cached for checking a scenario and for running it."""
+def _graph(topology: Topology, peers: int, seed: int, epoch: int) -> Graph:
+    """Returns the epoch's graph, cached for checking a scenario and for running it."""
     graph = topology.graph(peers, generator(seed, "topology", epoch))
     require_graph(topology, graph, peers)
-    return np.array(graph.edges, dtype=np.int32).reshape(-1, 2)
+    return Graph.of(graph)
 
 
 def require_graph(topology: Topology, graph: Any, peers: int) -> None:
-    """Raises ValueError unless what a topology made is an undirected graph of all peers, without edges from a peer to
-    itself, and connected unless the topology has a key `connected` that says no."""
+    """Raises ValueError unless what a topology made is a graph of all peers, without edges from a peer to itself,
+    directed only if the topology says so, and connected unless it has a key `connected` that says no. In a connected
+    directed graph, there is a way from any peer to any other."""
     import networkx as nx
 
-    if not isinstance(graph, nx.Graph) or graph.is_directed():
-        got = "a directed one" if isinstance(graph, nx.Graph) else type(graph).__name__
-        raise ValueError(f"`graph` must return an undirected networkx graph, got {got}; call to_undirected() on it")
+    if not isinstance(graph, nx.Graph) or graph.is_directed() != topology.is_directed or graph.is_multigraph():
+        must = "a directed networkx graph" if topology.is_directed else "an undirected networkx graph"
+        call = "to_directed()" if topology.is_directed else "to_undirected()"
+        cure = f"call {call} on it, or change `directed` of the class"
+        raise ValueError(f"`graph` must return {must}, got {type(graph).__name__}; {cure}")
     if set(graph) != set(range(peers)):
         some = ", ".join(repr(node) for node in list(graph)[:5])
         raise ValueError(f"`graph` must have the peers 0 to {peers - 1} as nodes, got {len(graph)}, such as {some}")
     if loops := [peer for peer in graph if graph.has_edge(peer, peer)]:
         raise ValueError(f"`graph` must connect a peer with another, got {loops[:5]} with themselves; leave these out")
-    if getattr(topology, "connected", True) and not nx.is_connected(graph):
-        alone = sorted(set(graph) - nx.node_connected_component(graph, 0))
-        cure = "add edges, or set `connected: false` (a class of your own needs a field of that name)"
-        raise ValueError(f"`graph` must be connected, but no way leads from peer 0 to {alone[:5]}; {cure}")
+    if getattr(topology, "connected", True):
+        _require_connected(graph)
+
+
+def _require_connected(graph: nx.Graph) -> None:
+    import networkx as nx
+
+    reached = set(nx.descendants(graph, 0)) | {0}
+    reaching = set(nx.ancestors(graph, 0)) | {0} if graph.is_directed() else reached
+    for found, way in ((reached, "from peer 0 to"), (reaching, "to peer 0 from")):
+        if alone := sorted(set(graph) - found):
+            cure = "add edges, or set `connected: false` (a class of your own needs a field of that name)"
+            raise ValueError(f"`graph` must be connected, but no way leads {way} {alone[:5]}; {cure}")
 
 
 class Ring(Topology):
@@ -213,7 +232,7 @@ def _or_a_file(schema: dict[str, Any]) -> None:
 
 
 class Edges(Topology):
-    """The graph has the given edges; each may be given in one direction or in both."""
+    """The graph has the given edges; unless it is directed, each may be given in one direction or in both."""
 
     name: str = "edges"
     edges: Annotated[
@@ -222,8 +241,16 @@ class Edges(Topology):
         BeforeValidator(_read_edges),
     ]
     """Pairs of peers, such as [[0, 1], [1, 2]]; or the name of a file with one pair a line, and comments after #."""
+    directed: bool = False
+    """Whether messages go one way only: along [0, 1], from peer 0 to peer 1. `weights` are then `equal` by default."""
     connected: bool = True
     """Whether the graph must be connected, with a path between any two peers."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _weights_of_directed(cls, given: Any) -> Any:
+        is_directed = isinstance(given, dict) and given.get("directed") is True
+        return {"weights": EqualWeights(), **given} if is_directed else given
 
     def most_edges(self, peers: int) -> int:
         return max(peers, len(self.edges))
@@ -233,6 +260,6 @@ class Edges(Topology):
 
         if strangers := {peer for edge in self.edges for peer in edge} - set(range(peers)):
             raise ValueError(f"must name peers 0 to {peers - 1}, got {sorted(strangers)}; change them or data.clients")
-        graph = nx.empty_graph(peers)
+        graph = nx.empty_graph(peers, nx.DiGraph if self.directed else nx.Graph)
         graph.add_edges_from(self.edges)
         return graph

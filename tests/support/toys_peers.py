@@ -1,7 +1,7 @@
 """Decentralised algorithms of the tests' own."""
 
 import os
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
@@ -35,6 +35,21 @@ class Apart(ADPSGD):
 
     def local(self, task: Any, state: Record) -> tuple[Record, Record]:
         return super().local(task, state) if self.starts else ({key: value * 0 for key, value in state.items()}, state)
+
+
+class PushSum(Gossip):
+    """Sums of pushed shares, from quadratic data's own centres, beside how much of a peer each sum is."""
+
+    mixes: ClassVar = "push"
+
+    name: str = "push_sum_toy"
+
+    def init(self, task: Any) -> Record:
+        w = super().init(task)["w"]
+        return {"w": w, "buffers": task.received.buffers, "mass": w.new_ones(1)}
+
+    def mix(self, task: Any, draft: Record, inbox: Inbox) -> Record:
+        return {key: inbox.pushed(key) for key in ("w", "buffers", "mass")}
 
 
 class Averaging(Peer):

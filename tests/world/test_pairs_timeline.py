@@ -31,7 +31,7 @@ def test_exchanges_by_hand() -> None:
         (2, 0, 0.0, 1.25, 3.0),
         (0, 1, 2.0, 3.0, 4.0),
     ]
-    assert [mix.inbox for mix in exchanged.mixed] == [((1, number, 0.5, 1.0),) for number in range(3)]
+    assert [mix.inbox for mix in exchanged.mixed] == [((1, number, 0.5, 1.0, 0.5),) for number in range(3)]
     assert [mix.answer for mix in exchanged.mixed] == [(1, 0, False), (1, 1, False), (1, 2, True)]
     assert [mix.next for mix in exchanged.mixed] == [(True, False), (False, True), (False, True)]
     sent = [(message.source, message.time, message.arrives) for message in exchanged.mixed[1].sent]

@@ -39,9 +39,9 @@ def topology(**raw: Any) -> Topology:
 def graph_of(raw: dict[str, Any], peers: int = 12, seed: int = 0, epoch: int = 0) -> nx.Graph:
     """The graph that the neighbours make, who must be each other's."""
     near = topology(**raw).neighbours(peers, seed, epoch)
-    assert [list(of_one.peers) for of_one in near] == [sorted(set(of_one.peers) - {i}) for i, of_one in enumerate(near)]
-    assert all(peer in near[other].peers for peer, of_one in enumerate(near) for other in of_one.peers)
-    return nx.from_dict_of_lists({peer: of_one.peers for peer, of_one in enumerate(near)})
+    assert [list(one.senders) for one in near] == [sorted(set(one.senders) - {i}) for i, one in enumerate(near)]
+    assert all(peer in near[other].senders for peer, of_one in enumerate(near) for other in of_one.senders)
+    return nx.from_dict_of_lists({peer: of_one.senders for peer, of_one in enumerate(near)})
 
 
 def pairs(graph: nx.Graph) -> set[tuple[int, ...]]:
@@ -52,7 +52,7 @@ def matrix(raw: dict[str, Any], peers: int = 12) -> np.ndarray:
     """W."""
     found = np.zeros((peers, peers))
     for peer, near in enumerate(topology(**raw).neighbours(peers, 0)):
-        found[peer, list(near.peers)] = near.weights
+        found[peer, list(near.senders)] = near.weights
         found[peer, peer] = 1 - sum(near.weights)
     return found
 
@@ -127,7 +127,7 @@ def test_edges_come_from_a_file_too(tmp_path: Path) -> None:
     path.write_text("# a triangle, and one more\n0 1\n1 2\n\n2 0 # the last side\n2 3\n")
     read = topology(name="edges", edges=str(path))
     assert read.model_dump()["edges"] == ((0, 1), (1, 2), (2, 0), (2, 3))
-    assert read.neighbours(4, 0)[2].peers == (0, 1, 3)
+    assert read.neighbours(4, 0)[2].senders == (0, 1, 3)
 
 
 @pytest.mark.parametrize(("content", "word"), [(None, "No such file"), ("0 x", "'x'"), ("0 1 2", "too many")])

@@ -91,6 +91,8 @@ class PeersJobs:
             message=message,
             inbox=inbox,
             weights=tuple(heard.weight for heard in mixed.inbox),
+            shares=tuple(heard.share for heard in mixed.inbox),
+            kept_share=mixed.kept,
             mixes_at=Moment(exchanged.round, mixed.number, mixed.time),
             trains_at=Moment(over, mixed.number + 1, mixed.time),
             trains=mixed.next.trains,
