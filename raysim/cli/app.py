@@ -39,7 +39,6 @@ from results.texts import harmless
 app = typer.Typer(
     help="Simulates federated learning at scale, in virtual time.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 _COMMANDS = (

@@ -67,4 +67,7 @@ def proposals(paths: list[Path]) -> None:
 
 def schema() -> None:
     """Print the JSON Schema of scenario files, with which editors complete and check them."""
-    typer.echo(json.dumps(ScenarioFile.model_json_schema(), indent=2))
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **ScenarioFile.model_json_schema()}
+    schema["properties"]["extends"] = {"type": "string", "description": "A file whose keys hold where this has none."}
+    schema["patternProperties"] = {"^x-": {"description": "Left out: for blocks that are repeated by alias."}}
+    typer.echo(json.dumps(schema, indent=2))

@@ -21,10 +21,47 @@ LENGTH = 16_000_000  # most letters of a scenario file; reading so many takes ab
 
 
 def read(path: str | Path) -> dict[str, Any]:
-    """Returns the content of a YAML file. Raises ScenarioError if it cannot be read or is not a block of keys."""
-    source = str(path)
+    """Returns the keys of a YAML file, with those of the file that its key `extends` names, where it has none itself.
+
+    Keys that begin with `x-` are left out: they are for blocks that others repeat by alias. Raises ScenarioError if a
+    file cannot be read or is not a block of keys.
+    """
+    return _extended(Path(path), str(path), ())
+
+
+def _extended(path: Path, source: str, below: tuple[Path, ...]) -> dict[str, Any]:
+    """below: the files that extend this one, each by its whole path."""
+    raw = {key: value for key, value in _read_alone(path, source).items() if not str(key).startswith("x-")}
+    if "extends" not in raw:
+        return raw
+    other = raw.pop("extends")
+    if not isinstance(other, str):
+        text = f"must be the path of a YAML file, as seen from this one, got {quoted(other)}; name one file"
+        raise ScenarioError(source, [Problem("extends", text)])
+    if path.resolve() in below:
+        text = f"must not come back to this file, got {other}; leave one `extends` out"
+        raise ScenarioError(source, [Problem("extends", text)])
+    base = path.parent / other
+    return _merged(_extended(base, str(base), (*below, path.resolve())), raw)
+
+
+def _merged(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """Returns the keys of both. Blocks are merged, unless `name` differs: a part's keys are not those of another."""
+    merged = dict(base)
+    for key, value in own.items():
+        before = base.get(key)
+        if isinstance(value, dict) and isinstance(before, dict):
+            same = value.get("name", before.get("name")) == before.get("name")
+            merged[key] = _merged(before, value) if same else value
+        else:
+            merged[key] = value
+    return merged
+
+
+def _read_alone(path: Path, source: str) -> dict[str, Any]:
+    """Returns the content of a YAML file."""
     try:
-        with Path(path).open(encoding="utf-8") as file:
+        with path.open(encoding="utf-8") as file:
             text = file.read(LENGTH + 1)
         if len(text) > LENGTH:
             raise ValueError(f"at most {LENGTH:,} letters, got more; it may be another kind of file")

@@ -3,10 +3,12 @@
 from pathlib import Path
 
 import pytest
+from conftest import ROOT
 
 from raysim import Scenario, ScenarioError, load_scenario
 from raysim.local.optimizers import AdamW
 
+QUICKSTART = ROOT / "scenarios" / "quickstart.yaml"
 TEXT = """
 name: small
 data: {name: digits, clients: 50, partition: iid}
@@ -205,3 +207,36 @@ def test_several_values_are_for_a_sweep(tmp_path: Path, override: str) -> None:
 
 def test_all_wrong_overrides_are_said_at_once(tmp_path: Path) -> None:
     assert len(refusal(tmp_path, TEXT, "seed", "local=[", "a.=1").splitlines()) == 3
+
+
+def test_a_file_extends_another_one(tmp_path: Path) -> None:
+    """Blocks are merged unless their names differ; keys with x- hold blocks that are repeated."""
+    (tmp_path / "base.yaml").write_text(QUICKSTART.read_text())
+    folder = tmp_path / "below"
+    folder.mkdir()
+    text = """
+extends: ../base.yaml
+x-slow: &slow {name: half_normal, sigma: 20}
+algorithm: {name: fedasync}
+local: {lr: 0.2}
+world: {delay: *slow, dispatch: {per_round: 5}}
+"""
+    (folder / "slow.yaml").write_text(text)
+    (folder / "slower.yaml").write_text("extends: slow.yaml\nworld: {delay: {sigma: 40}}")
+    written = ["algorithm=fedasync", "local.lr=0.2", "world.delay.sigma=20", "world.dispatch.per_round=5"]
+    assert load_scenario(folder / "slow.yaml") == load_scenario(QUICKSTART, written)
+    assert load_scenario(folder / "slower.yaml") == load_scenario(QUICKSTART, [*written, "world.delay.sigma=40"])
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("extends: first.yaml", r"first\.yaml: extends: must not come back to this file, got first\.yaml"),
+        ("extends: [a.yaml]", r"extends: must be the path of a YAML file, as seen from this one, got \[a\.yaml\]"),
+        ("extends: none.yaml", r"none\.yaml: cannot be read"),
+    ],
+)
+def test_what_cannot_be_extended_is_an_error(text: str, problem: str, tmp_path: Path) -> None:
+    (tmp_path / "first.yaml").write_text(text)
+    with pytest.raises(ScenarioError, match=problem):
+        load_scenario(tmp_path / "first.yaml")
