@@ -13,18 +13,18 @@ ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"
 # For each name of our own, the figure of the report that it is.
 SLOW_CLIENTS = {
-    "accuracy-by-round": "accuracy-test-by-round",
-    "accuracy-by-bytes": "accuracy-test-by-bytes",
+    "accuracy-by-round": "curves-accuracy-test-round",
+    "accuracy-by-bytes": "curves-accuracy-test-bytes",
     "staleness": "staleness",
-    "status": "updates-by-status",
+    "status": "dispatches",
     "timeline-fedavg": "timeline-0",
     "timeline-fedbuff": "timeline-2",
     "partition": "partition-0",
 }
 PEERS = {
     "peers-topology": "topology-0",
-    "peers-accuracy": "peer-accuracy-test-spread",
-    "peers-consensus": "consensus",
+    "peers-accuracy": "members-peer-accuracy-test",
+    "peers-consensus": "curves-consensus-test-round",
 }
 
 

@@ -10,7 +10,7 @@ from results.measure import NotComparable
 from results.reader import Run, open_run
 from results.runs import Runs
 from results.schemas import TABLES
-from results.summary import Score, Summary, summary
+from results.summary import Summary, summary
 from results.writer import Writer, write_json
 from results.writing_process import this_process
 
@@ -21,7 +21,6 @@ __all__ = [
     "NotComparable",
     "Run",
     "Runs",
-    "Score",
     "Summary",
     "UnknownKey",
     "UnknownLocation",

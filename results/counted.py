@@ -6,8 +6,6 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, TypeAlias
 
-import pyarrow.compute as pc
-
 from results.keys import Value, spell_out, varying
 from results.measure import Measure, NotComparable
 from results.reader import Run
@@ -139,27 +137,6 @@ def counted_runs(runs: RunSet, unfinished: bool) -> tuple[RunSet, list[str]]:
         text = "runs: must be over to be compared, got none; add --unfinished, or declare them over with `raysim end`"
         raise NotComparable("\n".join([*notes, text]))
     return counted, notes
-
-
-def note_picked(runs: RunSet, measure: Measure) -> list[str]:
-    """Returns a note on clients that never took part, if the comparison counts any."""
-    if measure.subject != "client" or measure.picked or not (note := never_picked(runs)):
-        return []
-    return [f"{note}; --picked leaves them out"]
-
-
-def never_picked(runs: RunSet) -> str | None:
-    """Says how many clients had never taken part when they were last evaluated; None if all had in every run."""
-    own = (pc.field("subject") == "client") & pc.is_valid(pc.field("picked"))
-    rows = runs.pandas("evaluations", ["run", "round", "member", "picked"], own, keys=[]).astype({"run": str})
-    ends = rows[rows["round"] == rows.groupby("run")["round"].transform("max")]
-    evaluated = ends.groupby("run")["member"].nunique()
-    never = ends[ends["picked"] == 0].groupby("run")["member"].nunique().reindex(evaluated.index, fill_value=0)
-    if not never.any():
-        return None
-    some = f"{never.min()} to {never.max()}" if never.min() < never.max() else str(never.max())
-    where = "in a run" if len(never) > 1 else "in it"
-    return f"{some} of {evaluated.max()} evaluated clients never took part {where}, and count with what they began with"
 
 
 def note_short(runs: RunSet, measure: Measure) -> list[str]:

@@ -1,16 +1,11 @@
-"""How groups of runs are shown: each has a label and a look.
-
-What differs is divided in two: the method, such as the algorithm with its settings, and the setting, such as the data
-and the delays, in which methods are compared. All groups of a method have one colour, and those of a setting one dash.
-"""
+"""The groups of runs that figures and lists show: each has a label, and its place gives its colour."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
@@ -24,15 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _LETTERS = 40  # a value in a label is cut after so many letters
-_OF_SETTINGS = re.compile(r"(data|topology)\..*|world\.(delay|edge_delay|dropout|availability)\..*|world\.(loss|watts)")
 SHOWN = 6  # a section that shows single runs takes one from each of so many groups, at most
-
-
-class Look(NamedTuple):
-    """How the lines of a group look, as places among the colours, dashes and markers of `results.style`."""
-
-    hue: int
-    dash: int
 
 
 @dataclass(frozen=True)
@@ -40,13 +27,8 @@ class RunGroup:
     """Runs that are one line, or series, of a figure."""
 
     place: int
-    """Its place among the groups."""
+    """Its place among the groups, which gives its colour."""
     label: str
-    method: str
-    """The part of its label that names the method."""
-    setting: str
-    """The part that names the setting; empty if there is one setting only, or one method only."""
-    look: Look
     runs: tuple[Run, ...]
     drawn: tuple[Run, ...]
     """The runs to draw: one for each seed, finished rather than not, and the newest."""
@@ -54,17 +36,14 @@ class RunGroup:
     @property
     def first(self) -> Run:
         """The run that stands for the group in sections that show single runs."""
-        return self.drawn[0]
+        return min(self.drawn, key=lambda run: run.info.get("seed") or 0)
 
 
 class Groups:
-    """The groups of a report's runs, in order of appearance.
+    """The groups of a report's runs, in order of appearance. keys: the scenario keys that tell them apart."""
 
-    keys: the scenario keys that tell them apart. picked: whether clients are left out until they have taken part.
-    """
-
-    def __init__(self, runs: RunSet, keys: Sequence[str], groups: Sequence[RunGroup], picked: bool = False) -> None:
-        self.runs, self.keys, self.groups, self.picked = runs, tuple(keys), tuple(groups), picked
+    def __init__(self, runs: RunSet, keys: Sequence[str], groups: Sequence[RunGroup]) -> None:
+        self.runs, self.keys, self.groups = runs, tuple(keys), tuple(groups)
         self.drawn = runs.only(run for group in groups for run in group.drawn)
 
     def __len__(self) -> int:
@@ -99,14 +78,6 @@ class Groups:
         return {run.id: group.place for group in self.groups for run in group.drawn}
 
     @property
-    def settings(self) -> dict[str, list[RunGroup]]:
-        """The groups by setting."""
-        found: dict[str, list[RunGroup]] = {}
-        for group in self.groups:
-            found.setdefault(group.setting, []).append(group)
-        return found
-
-    @property
     def timed(self) -> bool:
         """Whether virtual time, and not rounds, is the first axis: where it is in seconds, rounds last differently."""
         return any(run.keys.get("world.delay.unit") == "seconds" for run in self.runs.runs)
@@ -115,10 +86,6 @@ class Groups:
     def axis(self) -> str:
         """The first axis: the column `virtual_time`, or `round`."""
         return "virtual_time" if self.timed else "round"
-
-    @property
-    def axis_label(self) -> str:
-        return f"virtual time{self.unit}" if self.timed else "round"
 
     @property
     def evaluated_by(self) -> str:
@@ -143,11 +110,10 @@ class Groups:
         )
 
 
-def grouped(runs: RunSet, by: Iterable[str] | None = None, picked: bool = False) -> Groups:
+def grouped(runs: RunSet, by: Iterable[str] | None = None) -> Groups:
     """Groups runs by the values of keys; by default of all keys that differ and change numbers, except the seed.
 
-    picked: whether clients are left out until they have taken part. Raises UnknownKey for a key that no run has, and
-    NotComparable where runs of a group differ in more than their seed.
+    Raises UnknownKey for a key that no run has, and NotComparable where runs of a group differ in more than their seed.
     """
     keys, _ = key_axes(runs, by, ())
     of_values = alike(runs, keys)
@@ -155,32 +121,11 @@ def grouped(runs: RunSet, by: Iterable[str] | None = None, picked: bool = False)
     named = _labels(keys, scenarios) if by else labels(keys, list(of_values), scenarios)
     if len(of_values) == 1 and not by:
         named = [str(runs[0].info.get("name") or runs[0].id)]
-    found = []
-    parts = _methods_and_settings(keys, list(of_values), scenarios, named)
-    for place, (label, of_group, part) in enumerate(zip(named, of_values.values(), parts, strict=True)):
-        drawn, _ = once_a_seed(of_group)
-        found.append(RunGroup(place, label, *part, of_group.runs, tuple(drawn)))
-    return Groups(runs, keys, found, picked)
-
-
-def _methods_and_settings(
-    keys: Sequence[str], values: Sequence[Values], scenarios: Sequence[dict[str, Value]], named: list[str]
-) -> list[tuple[str, str, Look]]:
-    """Returns each group's method, setting and look. Unless several methods share a setting, all is the method."""
-    parts = [
-        [place for place, key in enumerate(keys) if bool(_OF_SETTINGS.fullmatch(key)) is setting]
-        for setting in (False, True)
+    found = [
+        RunGroup(place, label, of_group.runs, tuple(once_a_seed(of_group)[0]))
+        for place, (label, of_group) in enumerate(zip(named, of_values.values(), strict=True))
     ]
-    methods, settings = ([tuple(of_group[place] for place in of) for of_group in values] for of in parts)
-    hues, dashes = ({value: place for place, value in enumerate(dict.fromkeys(found))} for found in (methods, settings))
-    if min(len(hues), len(dashes)) < 2 or len(dashes) == len(values):
-        return [(label, "", Look(place, place)) for place, label in enumerate(named)]
-    texts = [
-        labels([keys[place] for place in of], found, scenarios)
-        for of, found in zip(parts, (methods, settings), strict=True)
-    ]
-    looks = [Look(hues[method], dashes[setting]) for method, setting in zip(methods, settings, strict=True)]
-    return list(zip(*texts, looks, strict=True))
+    return Groups(runs, keys, found)
 
 
 def labels(keys: Sequence[str], values: Sequence[Values], scenarios: Sequence[dict[str, Value]]) -> list[str]:

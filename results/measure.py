@@ -55,8 +55,6 @@ class Measure:
     percentile. It is NaN if one of them has NaN."""
     larger: Mapping[str, bool] = field(default_factory=directions)
     """By metric, whether larger is better, as `directions` gives it for the runs."""
-    picked: bool = False
-    """Whether clients that had not taken part by an evaluation are left out of it."""
 
     def __post_init__(self) -> None:
         require_of("subject", self.subject, _SUBJECTS)
@@ -71,9 +69,6 @@ class Measure:
         if self.subject == "global" and self.over != "mean":
             text = f"must be mean for the global model, of which there is one, got {self.over!r}"
             yield f"over: {text}; add --subject client or peer"
-        if self.picked and self.subject != "client":
-            text = f"must be given for subject client only, whose models it is about, got {self.subject!r}"
-            yield f"picked: {text}; add --subject client, or leave --picked out"
         if self.reduce not in ("last", *_BEST) and not _OF_LAST.fullmatch(self.reduce):
             text = f"must be last, {', '.join(_BEST)}, max_of_last_K, min_of_last_K or mean_of_last_K, K from 1"
             yield f"reduce: {text}, got {self.reduce!r}; for example max_of_last_5"
@@ -130,7 +125,6 @@ class Measure:
         if self.subject == "global":
             return f"{which} of the global model, split {self.split}"
         members = "unseen clients" if self.subject == "unseen" else f"{self.subject}s"
-        members += " that had taken part" if self.picked else ""
         over = "mean weighted by samples" if self.over == "micro" else f"unweighted {self.over}"
         return f"{which}, {over} over {members}, split {self.split}"
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from results.counted import Values, beyond, counted_runs, counting, key_axes, note_picked, note_short
+from results.counted import Values, beyond, counted_runs, counting, key_axes, note_short
 from results.measure import Measure, NotComparable
 from results.ranking import difference, holm
 from results.reader import Run
@@ -52,7 +52,7 @@ def paired(
     chosen = _chosen(keys, list(groups), baseline)
     ordered = runs.only(run for group in groups.values() for run in group)
     numbers = score(ordered, measure)
-    notes += [*note_picked(ordered, measure), *note_short(ordered, measure)]
+    notes += note_short(ordered, measure)
     rows = []
     for values, other in _cases(keys, list(groups), chosen, notes):
         pairs = _pairs(groups[values], groups[other], notes)

@@ -6,10 +6,10 @@ than two seeds, Welch's t-test is taken, which knows of no pairs.
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from results.keys import Value
 from results.measure import Measure
@@ -17,7 +17,6 @@ from results.reader import Run
 from results.score import Censored, Numbers
 
 LEVEL = 0.95  # confidence level of all intervals
-RESAMPLES = 10_000  # resamples of the bootstrap
 SIGNIFICANT = 1 - LEVEL  # a p-value below this is called significant
 
 BySeed: TypeAlias = Mapping[Hashable, float]  # a case's numbers, by seed
@@ -25,113 +24,34 @@ Marks: TypeAlias = dict[tuple[tuple[Value, ...], str], tuple[bool, float]]
 """By values of the keys and metric: whether it is the best, and p, NaN for the best and where nothing was tested."""
 
 
-# --- two cases --------------------------------------------------------------------------------------------------------
-
-
 class Difference(NamedTuple):
-    """The difference of two samples that are paired, and intervals of its mean. All but the mean need two pairs."""
+    """The difference of two samples that are paired, and its interval. All but the mean need two pairs."""
 
     pairs: int
     difference: float
     """Mean of the differences."""
     std: float
     """Sample standard deviation of the differences."""
-    t_low: float
-    t_high: float
+    low: float
+    high: float
     """Interval by Student's t distribution, which takes the differences as normally distributed."""
     p: float
     """Probability of a mean difference so far from 0 if there were none, by the paired t-test, two-sided."""
-    bootstrap_low: float
-    bootstrap_high: float
-    """Percentile interval of the bootstrap (Efron 1979), over RESAMPLES samples of pairs, always the same ones."""
-    welch_low: float
-    welch_high: float
-    """Interval by Welch's t-test, which does not know of the pairs."""
-    narrower: float
-    """Share by which the interval by t is narrower than Welch's; negative if it is wider."""
 
 
 @np.errstate(invalid="ignore")  # a loss may be infinite
 def difference(case: ArrayLike, baseline: ArrayLike) -> Difference:
     """Returns the difference of paired samples, (pairs,) each. A field is NaN where there are too few pairs."""
-    a, b = np.asarray(case, float), np.asarray(baseline, float)
-    differences, count = a - b, len(a)
+    differences = np.asarray(case, float) - np.asarray(baseline, float)
+    count, mean = len(differences), float(differences.mean()) if len(differences) else math.nan
     if count < 2:
-        return Difference(count, float(differences.mean()) if count else math.nan, *[math.nan] * 9)
+        return Difference(count, mean, *[math.nan] * 4)
     from scipy import stats
 
-    mean, std, half = float(differences.mean()), float(differences.std(ddof=1)), half_width(differences)
+    std = float(differences.std(ddof=1))
+    half = float(stats.t.ppf((1 + LEVEL) / 2, count - 1)) * std / math.sqrt(count)
     p = 2 * float(stats.t.sf(abs(mean) / std * math.sqrt(count), count - 1)) if std else math.nan
-    variances = np.array([a.var(ddof=1), b.var(ddof=1)]) / count
-    welch = math.nan
-    if variances.sum():
-        freedom = variances.sum() ** 2 / (variances**2).sum() * (count - 1)
-        welch = float(stats.t.ppf((1 + LEVEL) / 2, freedom) * math.sqrt(variances.sum()))
-    low, high = _bootstrap(differences)
-    intervals = (mean - half, mean + half, p, low, high, mean - welch, mean + welch)
-    return Difference(count, mean, std, *intervals, 1 - half / welch)
-
-
-@np.errstate(invalid="ignore")
-def half_width(numbers: NDArray[np.float64]) -> float:
-    """Returns half the width of the interval of a mean, by Student's t distribution; NaN for fewer than two numbers."""
-    count = len(numbers)
-    if count < 2:
-        return math.nan
-    from scipy import stats
-
-    return float(stats.t.ppf((1 + LEVEL) / 2, count - 1)) * float(numbers.std(ddof=1)) / math.sqrt(count)
-
-
-def _bootstrap(differences: NDArray[np.float64]) -> tuple[float, float]:
-    drawn = np.random.default_rng(0).integers(len(differences), size=(RESAMPLES, len(differences)))
-    low, high = np.quantile(differences[drawn].mean(axis=1), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return float(low), float(high)
-
-
-# --- many cases -------------------------------------------------------------------------------------------------------
-
-
-class Ranked(NamedTuple):
-    """A case, compared with the best one. Numbers are NaN where there are too few runs."""
-
-    case: int
-    """Its place among the cases that were ranked."""
-    runs: int
-    mean: float
-    low: float
-    high: float
-    """Interval of the mean, by Student's t distribution."""
-    test: Literal["", "paired", "Welch"]
-    """How it was compared with the best case; empty for the best one, and where either has too few runs."""
-    difference: float
-    """Mean of its numbers minus those of the best case; over pairs, if it was tested so."""
-    difference_low: float
-    difference_high: float
-    p: float
-    """The p-value of the t-test, two-sided, corrected over all comparisons with the best case (Holm 1979)."""
-
-    @property
-    def worse(self) -> bool:
-        """Whether it is worse than the best case, and not by chance."""
-        return self.p < SIGNIFICANT
-
-
-def rank(cases: Sequence[BySeed], larger: bool) -> list[Ranked]:
-    """Returns the cases from the best mean to the worst; those without a mean that is a number come last.
-
-    larger: whether larger numbers are better.
-    """
-    means = [float(np.mean([*case.values()])) if case else math.nan for case in cases]
-    order = sorted(range(len(cases)), key=lambda place: _sorted_by(means[place], larger))
-    best = cases[order[0]]
-    tests = [_Test(""), *(_compared(cases[place], best) for place in order[1:])]
-    corrected = holm([test.p for test in tests])
-    halves = [half_width(np.array([*cases[place].values()], float)) for place in order]
-    return [
-        Ranked(place, len(cases[place]), means[place], means[place] - half, means[place] + half, *test[:-1], p)
-        for place, half, test, p in zip(order, halves, tests, corrected, strict=True)
-    ]
+    return Difference(count, mean, std, mean - half, mean + half, p)
 
 
 def holm(values: Sequence[float]) -> list[float]:
@@ -145,32 +65,29 @@ def holm(values: Sequence[float]) -> list[float]:
     return found
 
 
-def _sorted_by(mean: float, larger: bool) -> tuple[bool, float]:
-    return math.isnan(mean), -mean if larger else mean
+def against_best(cases: Sequence[BySeed], larger: bool) -> list[tuple[bool, float]]:
+    """Returns of each case whether its mean is the best, and the p-value of the test against the first best one, which
+    is corrected over all comparisons (Holm 1979); NaN for the best one, and where either has too few runs.
+
+    larger: whether larger numbers are better.
+    """
+    means = [float(np.mean([*case.values()])) for case in cases]
+    order = sorted(range(len(cases)), key=lambda place: -means[place] if larger else means[place])
+    best = order[0]
+    values = [math.nan if place == best else _p_value(case, cases[best]) for place, case in enumerate(cases)]
+    return [(mean == means[best], p) for mean, p in zip(means, holm(values), strict=True)]
 
 
-class _Test(NamedTuple):
-    name: Literal["", "paired", "Welch"]
-    difference: float = math.nan
-    low: float = math.nan
-    high: float = math.nan
-    p: float = math.nan
-
-
-def _compared(case: BySeed, best: BySeed) -> _Test:
+def _p_value(case: BySeed, best: BySeed) -> float:
     seeds = [seed for seed in best if seed in case]
     if len(seeds) > 1:
-        found = difference([case[seed] for seed in seeds], [best[seed] for seed in seeds])
-        return _Test("paired", found.difference, found.t_low, found.t_high, found.p)
+        return difference([case[seed] for seed in seeds], [best[seed] for seed in seeds]).p
     a, b = (np.array([*of.values()], float) for of in (case, best))
-    apart = float(a.mean() - b.mean()) if len(a) and len(b) else math.nan
     if min(len(a), len(b)) < 2 or not np.isfinite([*a, *b]).all() or not a.var() + b.var():
-        return _Test("", apart)
+        return math.nan
     from scipy import stats
 
-    test = stats.ttest_ind(a, b, equal_var=False)
-    low, high = test.confidence_interval(LEVEL)
-    return _Test("Welch", apart, float(low), float(high), float(test.pvalue))
+    return float(stats.ttest_ind(a, b, equal_var=False).pvalue)
 
 
 def marks(
@@ -196,9 +113,8 @@ def marks(
         for of_column in columns.values():
             if len(of_column) < 2:
                 continue
-            ranked = rank([_by_seed(groups[values], of_runs) for values in of_column], larger)
-            for one in ranked:
-                found[of_column[one.case], metric] = one.mean == ranked[0].mean, one.p
+            marked = against_best([_by_seed(groups[values], of_runs) for values in of_column], larger)
+            found |= {(values, metric): mark for values, mark in zip(of_column, marked, strict=True)}
     return found
 
 

@@ -208,7 +208,7 @@ class Run:
     def pandas(self, name: str) -> pd.DataFrame:
         """Returns a table as a pandas data frame, with texts as categories.
 
-        Its `attrs` hold what `raysim columns` tells: `frame.attrs["columns"]["staleness"]` is what the column means,
+        Its `attrs` say what its columns are: `frame.attrs["columns"]["staleness"]` is what the column means,
         and `frame.attrs["units"]["staleness"]` its unit.
         """
         frame: pd.DataFrame = self.table(name).to_pandas()

@@ -7,7 +7,7 @@ null is left out, because the metric is not defined there, and NaN makes NaN.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -50,19 +50,16 @@ def values(
     metrics: Collection[str] | None = None,
     subjects: Collection[str] | None = None,
     splits: Collection[str] | None = None,
-    picked: bool = False,
 ) -> pa.Table:
     """Returns the rows of the table `evaluations`, one for each model that was evaluated, in order of evaluation.
 
     Columns: run, WHAT, MOMENT, member, samples and value. metrics, subjects, splits: those that are asked for; None:
-    all. picked: whether clients are left out that had not taken part by then.
+    all.
     """
     wanted = pc.scalar(True)
     for column, names in zip(("metric", "subject", "split"), (metrics, subjects, splits), strict=True):
         if names is not None:
             wanted &= pc.field(column).isin(pa.array(sorted(names), pa.string()))
-    if picked:
-        wanted &= (pc.field("subject") != "client") | (pc.field("picked") > 0)
     rows = runs.table("evaluations", ["run", *WHAT, *MOMENT, "member", "samples", "value"], wanted, keys=[])
     return in_order(rows)
 
@@ -108,7 +105,6 @@ def readings(
     splits: Collection[str] | None = None,
     *,
     over: str = "mean",
-    picked: bool = False,
     costs: Sequence[str] = (),
 ) -> pd.DataFrame:
     """Returns one row for each run, subject, split, metric and evaluation, in order of evaluation.
@@ -116,7 +112,7 @@ def readings(
     Columns: run and seed; those of `over_members`, value being NaN also where no member has one; and each of the costs,
     see `with_costs`. For the arguments, see `values` and `over_members`.
     """
-    rows = over_members(values(runs, metrics, subjects, splits, picked), over)
+    rows = over_members(values(runs, metrics, subjects, splits), over)
     return with_costs(runs, _plain(rows), costs)
 
 
@@ -205,23 +201,3 @@ def with_nan(table: pd.DataFrame, values: SeriesGroupBy[Any, Any]) -> pd.DataFra
 def last(frame: pd.DataFrame, *by: str) -> pd.DataFrame:
     """Returns the last row of each of these, such as of each run."""
     return frame.drop_duplicates([*by], keep="last")
-
-
-def clients(runs: RunSet, metric: str, keys: Iterable[str] | None = None) -> pd.DataFrame:
-    """Joins the tables to a row for each client, see `Runs.clients`."""
-    member = ["run", "client"]
-    held = runs.pandas("partition", [*member, "label", "samples"], pc.field("split") == "train", keys=keys)
-    extra = [name for name in held if name not in ("run", "client", "label", "samples")]
-    named = held[["run", *extra]].drop_duplicates()
-    of_client = held[held["samples"] > 0].groupby(member, observed=True)
-    table = of_client.agg(samples=("samples", "sum"), labels=("label", "nunique"))
-    updates = runs.pandas("updates", ["run", "client", "status", "staleness"], keys=[])
-    used = updates[updates["status"] == "used"].groupby(member, observed=True)
-    table = table.join(updates.groupby(member, observed=True).size().rename("picked"), how="outer")
-    table = table.join(used.agg(used=("staleness", "size"), staleness=("staleness", "mean")))
-    counts = ["samples", "labels", "picked", "used"]
-    table[counts] = table[counts].fillna(0).astype("int64")
-    own = values(runs, [metric], ["client", "unseen", "peer"], ["test"]).to_pandas()
-    ends = last(own, "run", "member").rename(columns={"member": "client"}).set_index(member)
-    table = table.join(ends["value"].rename(metric))
-    return table.reset_index().merge(named, on="run", how="left")[["run", *extra, "client", *table.columns]]

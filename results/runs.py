@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from results import html
 from results.compare import Comparison, compare
 from results.listing import lines
 from results.location import location
@@ -18,7 +18,6 @@ from results.paired import paired as pair
 from results.render import Tabulated
 from results.run_set import RunSet, whole
 from results.score import common_budget
-from results.texts import count
 from results.views import view
 
 if TYPE_CHECKING:
@@ -41,7 +40,6 @@ class How(TypedDict, total=False):
     subject: str | None  # None: peer if no run has a server, else global
     split: str
     over: str
-    picked: bool
 
 
 class Runs(RunSet):
@@ -52,10 +50,12 @@ class Runs(RunSet):
 
     def _repr_html_(self) -> str:
         """What a notebook shows: a line for each run, for the first 50."""
-        more = f", of which the first {SHOWN} are shown" if len(self) > SHOWN else ""
+        import pandas as pd
+
         heads, rows, reasons = lines([view(run, run.id) for run in self.runs[:SHOWN]])
-        shown = html.table(heads, rows, words=3) + (html.text("\n".join(reasons)) if reasons else "")
-        return html.heading(count(len(self), "run"), more) + shown
+        return (
+            f"{pd.DataFrame(rows, columns=list(heads)).to_html(index=False)}<pre>{escape(chr(10).join(reasons))}</pre>"
+        )
 
     def compare(
         self,
@@ -93,7 +93,7 @@ class Runs(RunSet):
     ) -> Tabulated:
         """Compares groups of runs as `compare` does, and returns the table that `raysim compare` prints.
 
-        Notebooks show it; its `markdown()`, `latex()` and `csv()` are texts, and its `frame` is not rounded.
+        Notebooks show it; its `markdown()` and `latex()` are texts, and its `frame` is not rounded.
         percent: whether accuracies are in percent. paired, baseline: whether to compare seed by seed with a baseline,
         and which, as the method `paired` does. For the other arguments, see `compare`.
 
@@ -154,23 +154,17 @@ class Runs(RunSet):
         return compare(self, rows, heads, measure, unfinished)
 
     def plot(
-        self,
-        metric: str | Sequence[str] = "accuracy",
-        x: str | None = None,
-        axes: Axes | None = None,
-        **how: Unpack[Drawn],
+        self, metric: str = "accuracy", x: str | None = None, axes: Axes | None = None, **how: Unpack[Drawn]
     ) -> Any:
-        """Draws learning curves as reports do, with a band over seeds; returns matplotlib's axes, or an array of them.
+        """Draws learning curves as reports do, with a band over seeds, and returns matplotlib's axes.
 
         A line is the mean over the runs of a group, which differ in their seed alone. Warns of runs that are left out.
 
-        metric: one, or several, each with a panel. x: round, virtual_time, bytes or seconds; None: virtual_time where
-            delays are in seconds, else round. axes: where to draw; None: in a new figure of pyplot.
-        how: style, which is page (as in reports), paper, dark, or the name of a style of matplotlib's; by, keys whose
-            values make the lines; facet, a key whose values each have a panel; split; subject, whose own models
-            (client, unseen or peer); band, which is minmax, std, ci (95 %) or none; order, of the lines by their
-            labels; labels, other texts for the legend by the lines' labels; unfinished, whether runs that are not
-            finished are drawn beside some that are.
+        x: round, virtual_time, bytes or seconds; None: virtual_time where delays are in seconds, else round.
+        axes: where to draw; None: in a new figure of pyplot.
+        how: by, keys whose values make the lines; split; subject, whose own models (client, unseen or peer); band,
+            which is minmax, std, ci (95 %) or none; unfinished, whether runs that are not finished are drawn beside
+            some that are.
 
         Raises NotComparable (a ValueError) for what cannot be drawn, and UnknownKey.
         """
@@ -184,33 +178,21 @@ class Runs(RunSet):
         by: str | Iterable[str] | None = None,
         *,
         svg: str | os.PathLike[str] | None = None,
-        picked: bool = False,
     ) -> Path:
         """Writes one HTML page with figures of the runs, as `raysim report` does, and returns where it is.
 
         by: keys whose values make a line; by default all that differ, except the seed. svg: a folder for each figure as
-        a file. picked: whether clients are left out until they have taken part. Warns of runs that are left out.
-        Raises UnknownKey; NotComparable where runs of a line differ in more than their seed; and CannotWrite.
+        a file. Warns of runs that are left out. Raises UnknownKey; NotComparable where runs of a line differ in more
+        than their seed; and CannotWrite.
         """
         from results.report import report
 
         notes: list[str] = []
         rows, page = None if by is None else _listed(by), location(path)
-        whole(self, lambda runs: report(runs, rows, picked), notes).write(page, None if svg is None else location(svg))
+        whole(self, lambda runs: report(runs, rows), notes).write(page, None if svg is None else location(svg))
         for note in notes:
             warnings.warn(note, stacklevel=2)
         return page
-
-    def clients(self, metric: str = "accuracy", keys: Iterable[str] | None = None) -> pd.DataFrame:
-        """Returns one row for each client, or peer, of each run.
-
-        Columns: run; the keys, as in `table`; client; samples, how many it trains on; labels, how many labels these
-        have; picked, how often it was dispatched; used, how many of its updates were used; staleness, their mean, NaN
-        if none was used; and the metric, the last of its own model on its test samples, NaN if that was not evaluated.
-        """
-        from results.readings import clients
-
-        return clients(self, metric, keys)
 
     def measure(self, **how: Unpack[How]) -> Measure:
         """Returns how these runs are measured. Raises NotComparable for settings that make no sense together."""

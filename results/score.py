@@ -70,7 +70,7 @@ def measured(runs: RunSet, measure: Measure) -> pd.DataFrame:
     metrics = {*measure.evaluated, *(metric for metric, _ in measure.targets)}
     costs = dict.fromkeys([*(measure.costs if measure.targets else ()), *([measure.at[0]] if measure.at else [])])
     which: Any = (metrics, [measure.subject], [measure.split])
-    frame = readings(runs, *which, over=measure.over, picked=measure.picked, costs=[*costs])
+    frame = readings(runs, *which, over=measure.over, costs=[*costs])
     if lacking := metrics - {*frame["metric"]}:
         raise NotComparable(_none(runs, sorted(lacking), measure))
     return _within(frame, measure)
@@ -125,7 +125,7 @@ def _total(runs: RunSet, name: str, measure: Measure) -> dict[str, float]:
     rows = runs.pandas(table, ["run", "step", column], used, keys=[]).astype({"run": str})
     if measure.at:
         ends = last(_within(moments(runs, [measure.at[0]]), measure), "run").set_index("run")["step"]
-        rows = rows[rows["step"] <= rows["run"].map(ends)]
+        rows = rows[rows["step"] <= rows["run"].map(ends).astype(float)]
     found = rows.groupby("run")[column].agg(aggregate)
     known = rows.groupby("run")[column].count() > 0
     return {str(run): float(total) for run, total in found[known].items()}

@@ -1,147 +1,140 @@
-"""Sums up a run from its tables and run.json alone."""
+"""Sums up a run from its tables and run.json alone, whether it is over, under way or was killed."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from itertools import groupby
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from rich.console import Group, RenderableType
+from rich.filesize import decimal
+from rich.table import Column, Table
+from rich.text import Text
 
-from results.ending import Ending, Status, at, ending
+from results.ending import Status, at, ending
 from results.metrics import directions
 from results.reader import Run
 from results.readings import MOMENT, WHAT, over_members
+from results.render import plain_table
 from results.schemas import TABLES
+from results.texts import count
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 STATUSES = ("used", "discarded", "dropped", "unfinished")
 
 
-@dataclass(frozen=True)
-class Score:
-    """A metric over a run's evaluations: the last value and the best. For clients or peers, a value is their mean in
-    an evaluation."""
+class Summary(NamedTuple):
+    """A run's outcome."""
 
-    subject: str  # as in the table `evaluations`
-    split: str
-    metric: str
-    first: float | None  # None where the metric is not defined
-    best: float | None  # None where it is not known whether larger is better, or where all values are NaN
-    best_step: int | None  # the step of the best value
-    last: float | None  # None where the metric is not defined
-    # The last evaluation's members; None for the subjects global and peers.
-    members: int | None  # how many there are
-    lowest: float | None  # the lowest value of a member, without NaN
-    highest: float | None  # the highest value of a member, without NaN
-
-
-@dataclass(frozen=True)
-class Summary:
-    """A run's outcome. A field is None if run.json does not say it yet, or if the run has no such thing."""
-
-    run: str
-    name: str | None
+    title: str
     status: Status
-    note: str | None  # on a run that is under way or was killed
-    history: str | None  # which run it is a fork of, and from which checkpoints it was resumed
-    ended_early: str | None  # the reason if the run ended early
-    ended_by: str | None  # the key of `run` that ended it, and its value; None if something else did
-    diverged: str | None  # what was not finite first, and when, if anything was
-    cure: str | None  # what mostly helps where something was not finite
-    error: str | None
-    left: str | None  # which model a run that ended early has left
-    best: str | None  # the evaluation whose model is kept as the best
-    notes: tuple[str, ...]  # what was done otherwise than the scenario asks, and what changed where the run went on
-    algorithm: str | None
-    data: str | None
-    model: str | None
-    seed: int | None
-    clients: int | None
-    topology: str | None  # None with a server
-    rounds: int  # that are over; before run.json says how many these are, with the round of the last row
-    steps: int
-    updates: dict[str, int]  # number of dispatches, by status
-    messages: int | None  # number of messages that peers sent
-    lost: int | None  # how many of them were lost
-    staleness_mean: float | None  # over the updates used
-    staleness_max: float | None  # over the updates used
-    solver_iterations: float | None  # iterations of a solve in deep equilibrium layers, mean over the updates used
-    unconverged: int | None  # number of these solves that did not reach the tolerance
-    up_bytes: int | None
-    down_bytes: int | None
-    virtual_time: float
-    unit: str | None  # unit of the virtual time
-    wall_s: float | None  # real time, in seconds
-    scores: tuple[Score, ...]
-    digest: str | None
+    facts: dict[str, str]
+    """What is known of it, by name, such as "staleness"; what it does not have, or does not say yet, is missing."""
+    scores: pd.DataFrame
+    """A row for each metric: subject, split, metric, and over the run's evaluations the first value, the best one with
+    its step, and the last one; of clients or peers, their mean, and of the last evaluation how many members there are,
+    with the lowest and the highest value. NaN where it is not known, or whether larger is better is not."""
+
+    def __rich__(self) -> RenderableType:
+        """What a terminal shows."""
+        facts = Table.grid(Column(), Column(overflow="fold"), padding=(0, 2))  # else a long path would be cut short
+        for name, value in self.facts.items():
+            facts.add_row(Text(name, style="dim"), Text(value))
+        title = Text.assemble((self.title, "bold"), "  ", (self.status, self.status.colour))
+        if not len(self.scores):
+            return Group(title, facts)
+        return Group(title, facts, Text(), plain_table(self.texts, 3, gap=1))
+
+    def _repr_html_(self) -> str:
+        import pandas as pd
+
+        facts = pd.DataFrame({"": self.facts.keys(), self.status: self.facts.values()})
+        return facts.to_html(index=False) + self.texts.to_html(index=False)
+
+    @property
+    def texts(self) -> pd.DataFrame:
+        """The scores as texts, with the number of members before the subject."""
+        shown = self.scores.dropna(axis="columns", how="all")
+        texts = shown.map(lambda value: value if isinstance(value, str) else _number(value))
+        if "members" in texts:
+            texts["subject"] = (texts.pop("members") + " ").where(shown["members"].notna(), "") + texts["subject"]
+        return texts
 
 
 def summary(run: Run) -> Summary:
-    """Sums up a run, also one that is under way or was killed. Raises NotARun for a folder that is not a run's."""
-    info, ended = run.info, ending(run)
+    """Sums up a run. Raises NotARun for a folder that is not a run's."""
     for name in TABLES:
         run.require_rows(name)
     steps = run.table("steps", ["round", "virtual_time", "up_bytes", "down_bytes", "elapsed_s"])
     evaluations = run.table("evaluations", [*WHAT, *MOMENT, "value"])
     updates = run.table("updates", ["status", "staleness", "solver_iterations", "unconverged"])
+    found = {**_endings(run, len(steps)), **_done(run, steps, evaluations), **_updates(run, updates, steps)}
+    found["digest"] = at(run.info, "digest", "run")
+    facts = {name: text for name, text in found.items() if text}
+    return Summary(str(run.info.get("name") or run.id), ending(run).status, facts, _scores(evaluations, run.info))
+
+
+def _endings(run: Run, steps: int) -> dict[str, str | None]:
+    """Returns how the run ended, and why."""
+    info, ended = run.info, ending(run)
+    idle = ended.status == "finished" and not steps
+    notes = [ended.note, "the server never stepped, so the model is still the initial one" if idle else None]
+    left, best = info.get("left"), info.get("best")
+    return {
+        "note": "; ".join(filter(None, [*notes, *map(str, info.get("notes") or ())])),
+        "error": info.get("error"),
+        "history": ended.history,
+        "ended by": ended.ended_by,
+        "ended early": ended.ended_early,
+        "left": left and f"the model of step {left['step']}, virtual time {left['virtual_time']:g}",
+        "best": best
+        and f"{best['split']} {best['metric']} {best['value']:.4g} at step {best['step']}, in best.safetensors",
+        "diverged": ended.diverged,
+        "mostly helps": ended.cure if ended.diverged else None,
+    }
+
+
+def _done(run: Run, steps: pa.Table, evaluations: pa.Table) -> dict[str, str | None]:
+    """Returns what was asked for, and how much of it was done."""
+    parts = [at(run.info, "scenario", key, "name") for key in ("algorithm", "data", "model", "topology")]
+    clients, seed = at(run.info, "scenario", "data", "clients"), run.info.get("seed")
+    whom = "clients" if parts[3] is None else f"peers ({parts[3]})"
+    of_scenario = [*parts[:2], clients and f"{clients} {whom}", parts[2], None if seed is None else f"seed {seed}"]
+    rounds, last = at(run.info, "totals", "rounds"), _largest(steps["round"], evaluations["round"])
+    rounds = rounds if rounds is not None else 0 if last is None else last + 1  # they are counted from 0
+    time = at(run.info, "totals", "virtual_time") or _largest(steps["virtual_time"], evaluations["virtual_time"]) or 0.0
+    wall_s = at(run.info, "seconds", "total") or _largest(steps["elapsed_s"])
+    unit = at(run.info, "scenario", "world", "delay", "unit") or ""
+    done = [count(rounds, "round"), count(len(steps), "step"), f"virtual time {_number(time)} {unit}".rstrip()]
+    done += [] if wall_s is None else [f"{wall_s:.1f} s real time"]
+    return {"scenario": ", ".join(filter(None, of_scenario)), "done": ", ".join(done)}
+
+
+def _updates(run: Run, updates: pa.Table, steps: pa.Table) -> dict[str, str | None]:
+    """Returns what became of updates, and how much was sent."""
     statuses = pc.value_counts(updates["status"].cast(pa.string())).to_pylist()
     counts = {status["values"]: status["counts"] for status in statuses}
+    messages, lost = at(run.info, "totals", "sent"), at(run.info, "totals", "lost")
     used = updates.filter(pc.field("status") == "used")
-    scores = tuple(_scores(evaluations, run.info))
-    return Summary(
-        run=info.get("run", run.folder.name),
-        name=info.get("name"),
-        status=ended.status,
-        note=ended.note,
-        history=ended.history,
-        ended_early=ended.ended_early,
-        ended_by=ended.ended_by,
-        diverged=ended.diverged,
-        cure=ended.cure if ended.diverged else None,
-        error=info.get("error"),
-        left=_left(info, ended),
-        best=_best(info),
-        notes=tuple(map(str, info.get("notes") or ())),
-        algorithm=at(info, "scenario", "algorithm", "name"),
-        data=at(info, "scenario", "data", "name"),
-        model=at(info, "scenario", "model", "name"),
-        seed=info.get("seed"),
-        clients=_clients(run),
-        topology=at(info, "scenario", "topology", "name"),
-        rounds=_rounds(run, steps, evaluations),
-        steps=steps.num_rows,
-        updates={status: counts.get(status, 0) for status in STATUSES},
-        messages=at(info, "totals", "sent"),
-        lost=at(info, "totals", "lost"),
-        staleness_mean=pc.mean(used["staleness"]).as_py(),
-        staleness_max=pc.max(used["staleness"]).as_py(),
-        solver_iterations=pc.mean(used["solver_iterations"]).as_py(),
-        unconverged=pc.sum(used["unconverged"]).as_py(),
-        up_bytes=pc.sum(steps["up_bytes"]).as_py(),
-        down_bytes=pc.sum(steps["down_bytes"]).as_py(),
-        virtual_time=at(info, "totals", "virtual_time")
-        or _largest(steps["virtual_time"], evaluations["virtual_time"])
-        or 0.0,
-        unit=at(info, "scenario", "world", "delay", "unit"),
-        wall_s=at(info, "seconds", "total") or _largest(steps["elapsed_s"]),
-        scores=scores,
-        digest=at(info, "digest", "run"),
-    )
-
-
-def _left(info: Mapping[str, Any], ended: Ending) -> str | None:
-    left = info.get("left")
-    model = f"the model of step {left['step']}, virtual time {left['virtual_time']:g}" if left else None
-    return ", ".join(filter(None, (model, ended.declared_over))) or None
-
-
-def _best(info: Mapping[str, Any]) -> str | None:
-    if not (best := info.get("best")):
-        return None
-    return f"{best['split']} {best['metric']} {best['value']:.4g} at step {best['step']}, in best.safetensors"
+    mean, most, iterations = pc.mean(used["staleness"]).as_py(), pc.max(used["staleness"]).as_py(), None
+    if (solved := pc.mean(used["solver_iterations"]).as_py()) is not None:
+        unconverged = pc.sum(used["unconverged"]).as_py()
+        iterations = f"{_number(solved)} iterations on average in training, {unconverged} did not converge"
+    up, down = (pc.sum(steps[name]).as_py() for name in ("up_bytes", "down_bytes"))
+    known = [f"{counts.get(status, 0)} {status}" for status in STATUSES]
+    became = {"updates": ", ".join(known)}
+    if messages is not None:
+        became = {"mixed": f"{counts.get('used', 0)} times, {messages} messages sent, {lost} lost"}
+    return {
+        **became,
+        "staleness": None if mean is None else f"mean {_number(mean)}, largest {_number(most)}",
+        "solves": iterations,
+        "sent": None if up is None or down is None else f"{decimal(up)} up, {decimal(down)} down",
+    }
 
 
 def _largest(*columns: pa.ChunkedArray[Any]) -> Any:
@@ -149,47 +142,28 @@ def _largest(*columns: pa.ChunkedArray[Any]) -> Any:
     return max((top for column in columns if (top := pc.max(column).as_py()) is not None), default=None)
 
 
-def _rounds(run: Run, steps: pa.Table, evaluations: pa.Table) -> int:
-    rounds: int | None = at(run.info, "totals", "rounds")
-    last = _largest(steps["round"], evaluations["round"])  # rounds are counted from 0
-    return rounds if rounds is not None else 0 if last is None else last + 1
+def _scores(evaluations: pa.Table, info: Mapping[str, Any]) -> pd.DataFrame:
+    import pandas as pd
 
-
-def _clients(run: Run) -> int | None:
-    clients: int | None = at(run.info, "scenario", "data", "clients")
-    return clients or pc.count_distinct(run.table("partition", ["client"])["client"]).as_py() or None
-
-
-def _scores(evaluations: pa.Table, info: Mapping[str, Any]) -> Iterator[Score]:
     larger = directions(info)
-    rows = over_members(evaluations).to_pylist()
-    for key, of_score in groupby(sorted(rows, key=_key), _key):
-        subject, metric = key[1], key[3]
-        if subject != "peers" or metric.startswith("consensus"):  # the scores of subject peer have the others, too
-            yield _score(key[1:], list(of_score), larger.get(metric))
+    frame = over_members(evaluations).to_pandas().astype(dict.fromkeys(WHAT, str))
+    # Of peers together, only how far they are apart: the scores of the subject peer have the others, too.
+    frame = frame[(frame["subject"] != "peers") | frame["metric"].str.startswith("consensus")]
+    of_metric = sorted(frame.groupby([*WHAT]), key=lambda one: (one[0][0] != "global", one[0]))
+    rows = [[*key, *_score(key[0], rows, larger.get(key[2]))] for key, rows in of_metric]
+    return pd.DataFrame(rows, columns=[*WHAT, "first", "best", "at step", "last", "members", "lowest", "highest"])
 
 
-def _key(row: dict[str, Any]) -> tuple[bool, str, str, str]:
-    """Returns the key by which scores are sorted: the global model comes first."""
-    return row["subject"] != "global", row["subject"], row["split"], row["metric"]
+def _score(subject: str, rows: pd.DataFrame, larger: bool | None) -> list[float]:
+    """Returns the numbers of a metric's row."""
+    known, end = rows.dropna(subset="value"), rows.iloc[-1]
+    best = [math.nan, math.nan]
+    if larger is not None and len(known):
+        place: Any = known["value"].idxmax() if larger else known["value"].idxmin()
+        best = [*rows[["value", "step"]].loc[place]]
+    of_members = [math.nan] * 3 if subject in ("global", "peers") else [*end[["members", "lowest", "highest"]]]
+    return [rows["value"].iloc[0], *best, end["value"], *of_members]
 
 
-def _score(key: tuple[str, str, str], rows: list[dict[str, Any]], larger: bool | None) -> Score:
-    subject, split, metric = key
-    end, alone = rows[-1], subject in ("global", "peers")
-    numbers = [row for row in rows if row["value"] is not None and not math.isnan(row["value"])]
-    best: dict[str, Any] = {}
-    if numbers and larger is not None:
-        best = (max if larger else min)(numbers, key=lambda row: row["value"])
-    return Score(
-        subject=subject,
-        split=split,
-        metric=metric,
-        first=rows[0]["value"],
-        best=best.get("value"),
-        best_step=best.get("step"),
-        last=end["value"],
-        members=None if alone else end["members"],
-        lowest=None if alone else end["lowest"],
-        highest=None if alone else end["highest"],
-    )
+def _number(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.0f}" if float(value).is_integer() else f"{value:.4g}"

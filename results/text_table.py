@@ -4,100 +4,64 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from results.compare import Comparison
 from results.paired import Paired
-from results.ranking import LEVEL, RESAMPLES, SIGNIFICANT
+from results.ranking import LEVEL, SIGNIFICANT
 from results.texts import precision, short_names, spread, written
 
 if TYPE_CHECKING:
     import pandas as pd
 
-MARK = "†"  # of numbers that are not significantly worse than the best
-_OF_PAIRS = ("pairs", "difference", "by t", "by bootstrap", "p", "p, Holm", "narrower")
-
-Texts: TypeAlias = tuple[str, ...]
-Place: TypeAlias = tuple[Texts, str, Texts]  # values of the rows' keys, metric, values of the columns' keys
-Row: TypeAlias = dict[Any, Any]  # a row of the frame
+BEST, CLOSE = "*", "†"  # of the best number of a column, and of those that are not significantly worse
 
 
-class Cell(NamedTuple):
-    """A number in the table."""
-
-    text: str
-    best: bool = False  # whether it is the best of its column
-    mark: str = ""  # MARK where it was tested against the best one, and is not significantly worse
-
-
-class NumberColumn(NamedTuple):
-    """A column of numbers."""
-
-    metric: str
-    values: Texts  # values of the keys that make columns
-    kind: str = "ours"  # ours, published or difference
-
-
-@dataclass(frozen=True)
-class TextTable:
+class TextTable(NamedTuple):
     """A table of texts."""
 
-    labels: Texts  # heads of the first columns, which say what runs a row is about
-    heads: list[Texts]  # heads of each column of numbers, one for each level, the widest first
-    rows: list[tuple[Texts, list[Cell]]]  # the labels and the numbers of each row
-    caption: list[str]  # lines below the table
-    footnote: str = ""  # the one of these that says what marks mean
+    frame: pd.DataFrame
+    labels: int
+    """How many of its first columns say what runs a row is about. The others hold numbers."""
+    caption: list[str]
+    """Lines below the table."""
 
 
-def text_table(comparison: Comparison, percent: bool = False) -> TextTable:
+def text_table(comparison: Comparison | Paired, percent: bool = False) -> TextTable:
     """Lays out a comparison. percent: whether to give accuracies in percent, with one digit after the point."""
-    names = short_names([*comparison.by, *comparison.columns])
-    records: dict[Place, Row] = {_place(comparison, row): row for row in comparison.frame.to_dict("records")}
-    columns, usual, rows = list(_columns(comparison)), _usual(comparison.frame), []
-    for labels in dict.fromkeys(row for row, _, _ in records):
-        cells = []
-        for metric, values, kind in columns:
-            record = records.get((labels, metric, values))
-            cells.append(Cell("-") if record is None else _cell(record, kind, percent, usual))
-        rows.append((labels, cells))
-    heads = [_head(comparison, column, names, percent) for column in columns]
-    return TextTable(
-        labels=tuple(names[key] for key in comparison.by),
-        heads=heads,
-        rows=rows,
-        caption=list(_caption(comparison, usual)),
-        footnote=footnote(comparison),
-    )
+    return _paired(comparison, percent) if isinstance(comparison, Paired) else _compared(comparison, percent)
 
 
-def _place(comparison: Comparison, record: Row) -> Place:
-    by, columns = (tuple(written(record[key]) for key in keys) for keys in (comparison.by, comparison.columns))
-    return by, record["metric"], columns
+def _compared(comparison: Comparison, percent: bool) -> TextTable:
+    import pandas as pd
 
-
-def _columns(comparison: Comparison) -> Iterator[NumberColumn]:
-    keys = list(comparison.columns)
-    values: list[Texts] = [()]
-    if keys:
-        distinct = comparison.frame[keys].drop_duplicates().sort_values(keys, na_position="first")
-        values = [tuple(map(written, row)) for row in distinct.itertuples(index=False)]
-    for metric in comparison.frame["metric"].unique():
-        published = comparison.paper and metric == comparison.paper.metric
-        for chosen in values:
-            for kind in ("ours", "published", "difference") if published else ("ours",):
-                yield NumberColumn(metric, chosen, kind)
-
-
-def _head(comparison: Comparison, column: NumberColumn, names: dict[str, str], percent: bool) -> Texts:
-    """Returns a column's heads: its metric, its keys with their values, and whether its numbers are ours or published.
-
-    The metric is left out if it is the only one and there are keys.
-    """
-    keys = [f"{names[key]}={value}" for key, value in zip(comparison.columns, column.values, strict=True)]
-    metric = [f"{column.metric.replace('_', ' ')}{unit_of(column.metric, percent)[1]}"]
-    several = comparison.frame["metric"].nunique() > 1
-    return (*(metric if several or not keys else []), *keys, *([column.kind] if comparison.paper else []))
+    frame, (by, columns) = comparison.frame, (list(comparison.by), list(comparison.columns))
+    names, usual = short_names([*by, *columns]), _usual(frame)
+    texts = frame[[*by, *columns]].map(written)
+    texts["cell"] = [_cell(row, percent, usual) for row in frame.to_dict("records")]
+    several = frame["metric"].nunique() > 1
+    ordered = frame[["metric", *columns]].drop_duplicates()
+    ordered = ordered.sort_values(columns, na_position="first", kind="stable") if columns else ordered
+    metrics = dict.fromkeys(frame["metric"])
+    heads: dict[tuple[str, ...], str] = {}
+    for row in sorted(ordered.itertuples(index=False), key=lambda row: list(metrics).index(row[0])):
+        values = tuple(map(written, row[1:]))
+        words = [f"{names[key]}={value}" for key, value in zip(columns, values, strict=True)]
+        metric = [row[0].replace("_", " ") + unit_of(row[0], percent)[1]] if several or not columns else []
+        heads[row[0], *values] = ", ".join([*metric, *words])
+    place = zip(frame["metric"], *(texts[key] for key in columns), strict=True)
+    texts["head"] = [heads[key] for key in place]
+    rows: dict[tuple[str, ...], dict[str, str]] = {}
+    for labels, head, cell in zip(
+        zip(*(texts[key] for key in by), strict=True) if by else [()] * len(texts),
+        texts["head"],
+        texts["cell"],
+        strict=True,
+    ):
+        rows.setdefault(labels, {})[head] = cell
+    cells = [[*labels, *(of.get(head, "-") for head in heads.values())] for labels, of in rows.items()]
+    table = pd.DataFrame(cells, columns=[*(names[key] for key in by), *heads.values()])
+    return TextTable(table, len(by), list(_caption(comparison, usual)))
 
 
 def unit_of(metric: str, percent: bool) -> tuple[float, str]:
@@ -118,21 +82,16 @@ def _counted(frame: pd.DataFrame) -> pd.Series[int]:
     return frame["runs"] + frame.get("censored", 0)
 
 
-def _cell(record: Row, kind: str, percent: bool, usual: int) -> Cell:
+def _cell(record: dict[Any, Any], percent: bool, usual: int) -> str:
     scale, _ = unit_of(record["metric"], percent)
     form = ".1f" if scale == 100 else precision(record["mean"] * scale, record["std"] * scale)
-    if kind == "difference":
-        return Cell("-" if math.isnan(record["difference"]) else f"{record['difference'] * scale:+{form}}")
-    if kind == "published":
-        value = record["paper"] * scale
-        return Cell("-" if math.isnan(value) else spread(value, record["paper_std"] * scale, form))
     if record.get("censored"):
-        return Cell(f"> {record['mean'] * scale:{form}} ({record['runs']} of {record['runs'] + record['censored']})")
+        return f"> {record['mean'] * scale:{form}} ({record['runs']} of {record['runs'] + record['censored']})"
     if not record["runs"]:
-        return Cell("-")
+        return "-"
     text = spread(record["mean"] * scale, record["std"] * scale, form)
     text += f" ({record['runs']})" if record["runs"] != usual else ""
-    return Cell(text, bool(record["best"]), MARK if record["p"] >= SIGNIFICANT else "")
+    return text + (BEST if record["best"] else CLOSE if record["p"] >= SIGNIFICANT else "")
 
 
 def _caption(comparison: Comparison, usual: int) -> Iterator[str]:
@@ -149,70 +108,45 @@ def _caption(comparison: Comparison, usual: int) -> Iterator[str]:
     if len(plain) < len(frame):
         text = "> a mean in which runs that have not reached the target count with what they had spent"
         yield f"{text}; in brackets: how many have"
-    if marks := footnote(comparison):
-        yield marks
-    if comparison.paper:
-        yield f"published: {' '.join(comparison.paper.title.split())}"
-    for text in comparison.not_run:
-        yield f"not run: {text}"
+    if frame["best"].any():
+        test = f"t-test, paired by seed where seeds are shared, Holm-corrected within the column, p ≥ {SIGNIFICANT:.2g}"
+        tested = frame["p"].notna().any()
+        close = f"{CLOSE} not significantly worse ({test})" if tested else "too few runs for a test"
+        yield f"{BEST} best mean of its column; {close}"
 
 
-def footnote(comparison: Comparison) -> str:
-    """Says what marks mean; empty where no number is the best of its column."""
-    if not comparison.frame["best"].any():
-        return ""
-    if not comparison.frame["p"].notna().any():
-        return "bold: best mean of its column; too few runs for a test"
-    test = f"t-test, paired by seed where seeds are shared, Holm-corrected within the column, p ≥ {SIGNIFICANT:.2g}"
-    return f"bold: best mean of its column; {MARK} not significantly worse ({test})"
+def _paired(paired: Paired, percent: bool) -> TextTable:
+    """Lays out differences: a row for each case and metric."""
+    import pandas as pd
 
-
-# --- differences from a baseline --------------------------------------------------------------------------------------
-
-
-def paired_table(paired: Paired, percent: bool = False) -> TextTable:
-    """Lays out differences: a row for each case and metric. percent: whether to give accuracies in percent."""
     names = short_names(paired.by)
     records: list[dict[Any, Any]] = paired.frame.to_dict("records")
     several = len({record["baseline"] for record in records}) > 1
-    rows: list[tuple[Texts, list[Cell]]] = []
+    rows = []
     for record in records:
         scale, unit = unit_of(record["metric"], percent)
-        labels = (*(written(record[key]) for key in paired.by), record["metric"].replace("_", " ") + unit)
-        rows.append(((*labels, *([record["baseline"]] if several else [])), _differences(record, scale)))
+        labels = [*(written(record[key]) for key in paired.by), record["metric"].replace("_", " ") + unit]
+        rows.append([*labels, *([record["baseline"]] if several else []), *_difference(record, scale)])
     baseline = "its baseline" if several else records[0]["baseline"]
     caption = [
         f"difference: mean over pairs of runs with one seed, minus {baseline}",
-        f"in brackets: {LEVEL:.0%} intervals, by the paired t-test and by the bootstrap (percentiles of {RESAMPLES:,} "
-        "resamples); p: of the t-test; p, Holm: corrected over all cases of the metric",
-        "narrower: than the interval of the same runs if they are not paired (Welch)",
+        f"in brackets: its interval of {LEVEL:.0%}; p: of the paired t-test; p, Holm: corrected over all cases of the "
+        "metric",
     ]
     if evaluated := paired.measure.evaluated:
         caption.insert(0, f"{', '.join(evaluated)}: {paired.measure.text}")
-    heads = (*names.values(), "metric", *(["baseline"] if several else []))
-    return TextTable(labels=heads, heads=[(head,) for head in _OF_PAIRS], rows=rows, caption=caption)
+    heads = [*names.values(), "metric", *(["baseline"] if several else [])]
+    numbers = ["pairs", "difference", f"{LEVEL:.0%} interval", "p", "p, Holm"]
+    return TextTable(pd.DataFrame(rows, columns=[*heads, *numbers]), len(heads), caption)
 
 
-def _differences(record: dict[Any, Any], scale: float) -> list[Cell]:
+def _difference(record: dict[Any, Any], scale: float) -> list[str]:
     mean = record["difference"] * scale
     form = precision(mean, record["std"] * scale)
-    texts = [
+    low, high = record["low"] * scale, record["high"] * scale
+    return [
         str(record["pairs"]),
         "-" if math.isnan(mean) else f"{mean:+{form}}",
-        *(
-            _interval(record[f"{kind}_low"] * scale, record[f"{kind}_high"] * scale, form)
-            for kind in ("t", "bootstrap")
-        ),
-        _or_dash(record["p"], ".2g"),
-        _or_dash(record["p_holm"], ".2g"),
-        _or_dash(record["narrower"], ".0%"),
+        "-" if math.isnan(low) else f"[{low:+{form}}, {high:+{form}}]",
+        *("-" if math.isnan(record[p]) else f"{record[p]:.2g}" for p in ("p", "p_holm")),
     ]
-    return [Cell(text) for text in texts]
-
-
-def _interval(low: float, high: float, form: str) -> str:
-    return "-" if math.isnan(low) else f"[{low:+{form}}, {high:+{form}}]"
-
-
-def _or_dash(value: float, form: str) -> str:
-    return "-" if math.isnan(value) else f"{value:{form}}"

@@ -3,7 +3,6 @@ of runs that lists, the terminal and the live page show."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -17,8 +16,6 @@ from results.info import NotARun
 from results.keys import Value
 from results.reader import Run
 from results.readings import WHAT, are_apart, over_members
-
-WINDOW_S = 60.0  # real seconds of a run, up to its last job, over which shares of workers are taken
 
 
 class Curve(NamedTuple):
@@ -139,31 +136,3 @@ def _first(curve: Curve) -> tuple[bool, ...]:
         *(curve.subject != subject for subject in ("global", "client", "peers")),
         *(curve.split != split for split in ("test", "validation")),
     )
-
-
-class AtWork(NamedTuple):
-    """A worker of a run."""
-
-    worker: str
-    node: str
-    task: str  # its last job
-    seconds: float  # real time that this took
-    ago_s: float  # real time from its end to that of the run's last job
-    share: float  # of the last minute of the run, how much the worker spent on jobs
-
-
-def workers(run: Run) -> Sequence[AtWork]:
-    """Returns the workers of a run, in the order of their names; none before the first job is done."""
-    frame = run.table("tasks", ["worker", "node", "task", "started_s", "seconds"]).to_pandas()
-    if frame.empty:
-        return []
-    frame["ended_s"] = frame["started_s"] + frame["seconds"]
-    end = frame["ended_s"].max()
-    since = max(frame["started_s"].min(), end - WINDOW_S)
-    frame["busy_s"] = (frame["ended_s"] - frame["started_s"].clip(lower=since)).clip(lower=0.0)
-    found = []
-    for worker, jobs in frame.groupby("worker", observed=True):
-        last, busy = jobs.loc[jobs["ended_s"].idxmax()], jobs["busy_s"].sum() / max(end - since, 1e-9)
-        about = str(worker), str(last["node"]), str(last["task"])
-        found.append(AtWork(*about, float(last["seconds"]), float(end - last["ended_s"]), min(busy, 1.0)))
-    return found

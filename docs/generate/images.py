@@ -37,4 +37,6 @@ def _svg(name: str, alt: str) -> str:
     for colour, variable in OTHERS.items():
         text = text.replace(colour, f"var(--{variable})")
     title = "" if "<title>" in text else f"<title>{html.escape(alt)}</title>"
-    return style.on_page(text).replace(">", f">{title}", 1)
+    for variable, (light, _) in style.variables().items():
+        text = text.replace(light, f"var(--{variable})")
+    return text.replace(style.FONT, "var(--font)").replace(">", f">{title}", 1)

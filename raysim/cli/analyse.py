@@ -6,17 +6,14 @@ from typing import Annotated, Any
 
 import typer
 
-from raysim.cli.bad_input import refuse, refusing_wrong_runs
+from raysim.cli.bad_input import refusing_wrong_runs
 from raysim.cli.options import By, RunFolder, RunFolders, require_writable, to_location
 from raysim.cli.watch import ls
 from results import load, open_run, summary
-from results.compare import Comparison, beside, read_paper
 from results.measure import parse_at, parse_target
-from results.paired import Paired
 from results.render import render
 from results.run_set import whole
 from results.runs import How
-from results.show import render as render_summary
 from results.terminal import Terminal
 from results.texts import count, harmless
 
@@ -28,8 +25,8 @@ def show(run: RunFolder) -> None:
         return
     with refusing_wrong_runs():
         found, console = summary(open_run(run)), Terminal()
-        console.print(render_summary(found))
-        if any(score.split == "test" and score.best is not None for score in found.scores):
+        console.print(found)
+        if found.scores.query("split == 'test'")["best"].notna().any():
             text = "best: picked on the test split itself, so it looks better than it is; run.keep_best avoids it"
             console.print(text, style="dim", soft_wrap=True, highlight=False)
 
@@ -91,9 +88,6 @@ def compare(
     over: Annotated[
         str, typer.Option(help="What to take over clients or peers: mean, micro, min, max, gap, p10, p50 or p90.")
     ] = "mean",
-    picked: Annotated[
-        bool, typer.Option("--picked", help="Leave out clients that had not taken part yet; with --subject client.")
-    ] = False,
     unfinished: Annotated[bool, typer.Option("--unfinished", help="Also count runs that are not finished.")] = False,
     paired: Annotated[
         bool, typer.Option("--paired", help="Compare seed by seed with a baseline: differences with intervals.")
@@ -102,7 +96,6 @@ def compare(
         list[str] | None,
         typer.Option(metavar="[KEY=]VALUE", help="The baseline, such as fedavg; by default that of the first row."),
     ] = None,
-    paper: Annotated[Path | None, typer.Option(help="YAML file of published numbers, to be shown beside.")] = None,
     percent: Annotated[bool, typer.Option("--percent", help="Print accuracies in percent, except in CSV.")] = False,
     format: Annotated[Format, typer.Option(help="How to print it; csv is not rounded.")] = Format.table,
 ) -> None:
@@ -110,9 +103,6 @@ def compare(
 
     --by, --columns, --metric, --target and --baseline can be repeated.
     """
-    if (paired and (columns or paper)) or (baseline and not paired):
-        wrong = "--columns and --paper: must not be given with --paired" if paired else "--baseline: needs --paired"
-        refuse(f"{wrong}; leave them out" if paired else f"{wrong} beside it; add that")
     with refusing_wrong_runs() as notes:
         how: How = {
             "metric": metric or "accuracy",
@@ -123,29 +113,16 @@ def compare(
             "subject": subject,
             "split": split,
             "over": over,
-            "picked": picked,
         }
-        published = None if paper is None else read_paper(paper)
-
         rows: dict[str, Any] = {"by": by, "columns": columns or [], "paired": paired, "baseline": baseline or []}
         rows["unfinished"] = unfinished
         found = whole(load(*runs, damaged=notes), lambda some: some.compared(**rows, **how), notes)
-        if published is not None and isinstance(found, Comparison):
-            found = beside(found, published)
-    _print_comparison(found, format, percent)
-
-
-def _print_comparison(comparison: Comparison | Paired, format: Format, percent: bool) -> None:
-    # Other formats show what was not run in the table.
-    not_run = getattr(comparison, "not_run", ()) if format is Format.csv else ()
-    for note in (*comparison.notes, *(f"not run: {text}" for text in not_run)):
-        typer.echo(harmless(note), err=True)
-    console = Terminal()
-    rendered = render(comparison, format, percent, console.width, bold=console.color_system is not None)
+        notes += found.notes
+    rendered = render(found, format, percent)
     if isinstance(rendered, str):
         typer.echo(harmless(rendered))  # the console would wrap its lines
     else:
-        console.print(rendered)
+        Terminal().print(rendered)
 
 
 def report(
@@ -158,7 +135,6 @@ def report(
         typer.Option(help="Also write each figure as a file here.", parser=to_location, metavar="FOLDER"),
     ] = None,
     by: By = None,
-    picked: Annotated[bool, typer.Option("--picked", help="Leave out clients that had not taken part yet.")] = False,
 ) -> None:
     """Make one HTML page with figures of runs; it needs no network and no other file."""
     require_writable(out)
@@ -167,6 +143,6 @@ def report(
     from results.report import report as make_report
 
     with refusing_wrong_runs() as notes:
-        page = whole(load(*runs, damaged=notes), lambda some: make_report(some, by, picked), notes)
+        page = whole(load(*runs, damaged=notes), lambda some: make_report(some, by), notes)
     page.write(out, svg)
     typer.echo(f"{count(len(page.pictures), 'figure')} in {out}")

@@ -17,15 +17,13 @@ from raysim.cli.afterwards import generate, log
 from raysim.cli.analyse import compare, report, show
 from raysim.cli.bad_input import tell
 from raysim.cli.check import check, schema
-from raysim.cli.columns import columns
 from raysim.cli.doctor import doctor
 from raysim.cli.new import new
-from raysim.cli.partition import partition
 from raysim.cli.parts import list_parts
 from raysim.cli.plot import plot
 from raysim.cli.run import end, fork, resume, run
 from raysim.cli.scenarios import scenarios
-from raysim.cli.serve import dashboard, serve
+from raysim.cli.serve import serve
 from raysim.cli.sweep import sweep
 from raysim.cli.test import test
 from raysim.cli.watch import ls, watch
@@ -42,8 +40,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 _COMMANDS = (
-    *(columns, check, partition, doctor, run, sweep, resume, fork, end, ls, watch, serve, show, compare, report, plot),
-    *(generate, log, new, test, schema, dashboard),
+    *(check, doctor, run, sweep, resume, fork, end, ls, watch, serve, show, compare, report, plot),
+    *(generate, log, new, test, schema),
 )
 app.command()(scenarios)
 app.command("list")(list_parts)

@@ -18,7 +18,6 @@ from raysim.runs.place import RunPlace
 from raysim.runs.result import Result
 from raysim.scenario import Scenario
 from results import summary
-from results.show import render
 from results.terminal import Terminal
 from results.texts import count
 
@@ -45,7 +44,7 @@ def watch(
         else:
             console.print(f"{escape(label)}  {state}", soft_wrap=True, highlight=False)
             result = start(_Labelled(label))
-    console.print(render(summary(result.run)))
+    console.print(summary(result.run))
     if dry:
         console.print(timeline(result.run.first("updates", 20)))
     console.print(f"results in [bold]{escape(str(result.folder))}", soft_wrap=True, highlight=False)

@@ -96,7 +96,7 @@ def require_writable(path: Path, *, folder: bool = False) -> None:
             require_folder(path.parent)
         except CannotWrite as error:
             refuse(error)
-    elif path.exists() and path.is_dir() != folder:
+    elif path.exists() and not (path.is_dir() if folder else path.is_file()):
         refuse(f"{path}: must be {'a folder' if folder else 'a file'}, and is not; take another name")
     elif not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
         refuse(f"{path}: must be in a folder that exists and can be written to, got {path.parent}; take another one")

@@ -1,6 +1,5 @@
-"""The commands `serve` and `dashboard`: runs in a browser, by a live page or by Grafana."""
+"""The command `serve`: runs in a browser."""
 
-import os
 import socket
 from pathlib import Path
 from typing import Annotated
@@ -9,11 +8,6 @@ import typer
 
 from raysim.cli.bad_input import refuse
 from raysim.cli.options import FolderOfRuns
-from results.disk import replacing
-
-WHERE = Path("/tmp/ray/session_latest/metrics/grafana/dashboards")  # Ray's files for Grafana name this folder
-
-DASHBOARD = Path(__file__).with_name("grafana.json")  # as Grafana's JSON model has it
 
 
 def serve(
@@ -41,20 +35,3 @@ def serve(
     token = f"?token={guard.token}" if guard.token else ""
     typer.echo(f"http://{name}:{listener.getsockname()[1]}/{token} shows the runs in {folder} until Ctrl-C")
     web.run_app(application(folder, guard), sock=listener, print=None, access_log=None)
-
-
-def dashboard(
-    folder: Annotated[
-        Path, typer.Argument(help="A folder of dashboards that Grafana reads; by default that of Ray's set-up.")
-    ] = WHERE,
-) -> None:
-    """Write the dashboard of runs for Grafana, as the file raysim.json."""
-    if not folder.is_dir():
-        hint = "Ray makes it on the head node when it starts there" if folder == WHERE else "make it"
-        refuse(f"dashboard: must be given a folder that is there, got {folder}; {hint}")
-    if folder.stat().st_uid != os.getuid():
-        refuse(f"dashboard: must be given a folder of your own, got {folder} of another user; name another folder")
-    file = folder / "raysim.json"
-    with replacing(file) as hidden:  # which follows no link that somebody else has put there
-        hidden.write_text(DASHBOARD.read_text(encoding="utf-8"), encoding="utf-8")
-    typer.echo(file)

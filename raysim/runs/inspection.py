@@ -1,28 +1,24 @@
-"""Examines a scenario before a run by loading its data and model: finds what is wrong, and who holds which data."""
+"""Examines a scenario before a run by loading its data and model, and finds what is wrong."""
 
 import math
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from actors.fault import frames_of
 from raysim.algorithms import ALGORITHMS
-from raysim.data import Dataset, Federation, federate
+from raysim.data import Dataset, Federation
 from raysim.data.federation.federation import divide
 from raysim.data.federation.server import NO_PUBLIC, NoServerData
 from raysim.data.loaded import load
 from raysim.engine.families import family_of
-from raysim.engine.recorder import Nowhere, Recorder
+from raysim.engine.recorder import Nowhere
 from raysim.parts.errors import BadInput, BadValue, Problem, located
 from raysim.parts.process import isolated
 from raysim.runs.explained import culprit_of
-from raysim.runs.record import RunRecord
 from raysim.scenario import Scenario
-from results import Writer
-from results.ending import Status
 
 _HAPPENINGS = 20  # how many happenings of a timeline a check follows
 
@@ -143,21 +139,3 @@ def _name_problems(scenario: Scenario) -> list[Problem]:
     with _noting(scenario, found, "model"):
         scenario.model.build((3, 224, 224), scenario.data.classes or 10)
     return [problem for problem in found if problem.path in ("model.model", "model.weights")]
-
-
-def write_partition(scenario: Scenario, folder: Path) -> None:
-    """Writes who holds which data into the table `partition` of a new folder, as that of a run with no other rows.
-
-    Raises BadInput if the data cannot be loaded or divided, also where the fault is that of a user's own class.
-    """
-    found: list[Problem] = []
-    with _noting(scenario, found, "data", "load and divide"), isolated():
-        federation = federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
-    if found:
-        raise BadInput(found[0].path, found[0].text)
-    folder.mkdir(parents=True)
-    RunRecord.begun(scenario, folder.name, Status.DRY, totals={}).write(folder)
-    writer = Writer(folder, folder.name)
-    recorder: Recorder = family_of(scenario).recorder(writer)
-    recorder.partition(federation.partition_table())
-    writer.close()

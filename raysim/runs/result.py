@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, Unpack
 
@@ -20,7 +20,6 @@ from raysim.runs.models import digest_of
 from raysim.runs.origin import kept_code
 from raysim.scenario.load import parse_model
 from results import NotARun, Run, Runs, open_run, summary
-from results.show import render_html
 from results.store import local_copy
 from results.texts import cut
 
@@ -54,7 +53,7 @@ class Result:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the summary, as `raysim show` prints it."""
-        return render_html(summary(self.run))
+        return summary(self.run)._repr_html_()
 
     @property
     def info(self) -> dict[str, Any]:
@@ -76,11 +75,7 @@ class Result:
         return self.run.pandas(name)
 
     def plot(
-        self,
-        metric: str | Sequence[str] = "accuracy",
-        x: str | None = None,
-        axes: Axes | None = None,
-        **how: Unpack[Drawn],
+        self, metric: str = "accuracy", x: str | None = None, axes: Axes | None = None, **how: Unpack[Drawn]
     ) -> Any:
         """Draws the learning curve of a metric, and returns matplotlib's axes. See `Runs.plot` for the arguments."""
         return Runs([self.run]).plot(metric, x, axes, **how)

@@ -4,6 +4,7 @@ import hashlib
 import json
 import pickle
 from functools import reduce
+from html import escape
 from operator import getitem
 from typing import Annotated, Any
 
@@ -28,7 +29,6 @@ from raysim.scenario.run_settings import RunSettings
 from raysim.terms import Population
 from raysim.uplink.transforms import AnUplink
 from raysim.world import TOPOLOGIES, Topology, World
-from results import html
 from results.yaml import as_yaml
 
 # Keys that are newer than others, with their defaults, which do not count, so that the hashes of older scenarios stay.
@@ -91,9 +91,8 @@ class Scenario(Part):
         return _restore, (type(self), pickled(self, arrays.append if protocol >= 5 else None), arrays)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the keys that were given, as YAML, and all others folded away."""
-        given = self.model_dump(mode="json", exclude_unset=True, serialize_as_any=True)
-        return html.text(as_yaml(given)) + html.text(as_yaml(self.resolved()), "all keys")
+        """What a notebook shows: the keys that were given, as YAML."""
+        return f"<pre>{escape(as_yaml(self.model_dump(mode='json', exclude_unset=True, serialize_as_any=True)))}</pre>"
 
     def resolved(self) -> dict[str, Any]:
         """Returns all keys as plain data, with defaults filled in."""

@@ -1,43 +1,31 @@
 """Makes the page, with every section for which the runs' tables hold something."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from results import style
-from results.disk import replacing, writing
-from results.groups import Groups, grouped
-from results.location import is_local
-from results.picture import Picture
+from results.compare import compare
+from results.disk import replacing
+from results.groups import Groups, grouped, text
+from results.listing import lines
+from results.measure import Measure, NotComparable
 from results.reader import open_run
-from results.report.budgets import budgets
-from results.report.columns import coefficients, own_columns, updates
-from results.report.curves import curves
-from results.report.dispatches import staleness, timeline
-from results.report.members import members
-from results.report.overview import overview
-from results.report.partition import partition
-from results.report.real_time import real_time
-from results.report.section import Maker, Section
-from results.report.settings import settings
-from results.report.standings import standings
-from results.report.topology import topology
-from results.report.verdict import verdict
+from results.readings import readings
+from results.render import as_html
+from results.report.section import Picture, Section, pictures
+from results.report.sections import SECTIONS
 from results.run_set import RunSet
+from results.score import common_budget
+from results.text_table import text_table
 from results.texts import count
-
-SCRIPT = files("results.report").joinpath("page.js").read_text(encoding="utf-8")
-"""The page's only script, which shows values under the pointer."""
-
-SECTIONS: tuple[Maker, ...] = (
-    *(curves, budgets, settings, members, partition, topology, staleness, timeline),
-    *(updates, own_columns, coefficients, real_time),
-)
+from results.views import view
+from results.yaml import as_yaml
 
 
 @dataclass(frozen=True)
@@ -52,68 +40,88 @@ class Report:
 
         Raises CannotWrite.
         """
-        _write(page, self.html)
+        files = {page: self.html}
         if figures is not None:
-            for picture in self.pictures:
-                _write(figures / f"{picture.name}.svg", picture.svg)
+            files |= {figures / f"{picture.name}.svg": picture.svg for picture in self.pictures}
+        for file, content in files.items():
+            with replacing(file.resolve()) as hidden:  # a link stays a link
+                hidden.write_text(content, encoding="utf-8")
 
 
-def _write(path: Path, text: str) -> None:
-    """Writes a whole file; on a full disk, the old one stays. What is no file, such as /dev/stdout, is not replaced."""
-    if is_local(path):
-        path = path.resolve()  # a link stays a link
-        if path.exists() and not path.is_file():
-            with writing(path):
-                path.write_text(text, encoding="utf-8")
-            return
-    with replacing(path) as hidden:
-        hidden.write_text(text, encoding="utf-8")
-
-
-def report(runs: RunSet, by: Iterable[str] | None = None, picked: bool = False) -> Report:
+def report(
+    runs: RunSet, by: Iterable[str] | None = None, sections: Sequence[Section] = SECTIONS, **more: Any
+) -> Report:
     """Makes a report on runs, whether they are over, under way or were killed; see `Runs.report` for the arguments.
 
-    Raises NotARun where the columns of a table are not this version's, and what `grouped` raises.
+    more: values for the template, if it is another one than `report/page.html.j2`, whose name is `template`. Raises
+    NotARun where the columns of a table are not this version's, and what `grouped` raises.
     """
     for run in runs.runs:
         open_run(run.folder)  # raises NotARun where its tables cannot be read
-    groups = grouped(runs, by, picked)
-    sections = [section for make in SECTIONS if (section := make(groups))]
-    pictures = [picture for section in sections for panel in section.panels for picture in panel.pictures]
-    return Report(page(groups, sections), tuple(pictures))
-
-
-def page(groups: Groups, sections: Sequence[Section], template: str = "report/page.html.j2", **more: Any) -> str:
-    """Returns the page of some sections. template: that one, or one that extends it and needs more values."""
-    found = standings(groups)
-    values = {
+    groups = grouped(runs, by)
+    drawn = [(section, list(pictures(section, groups))) for section in sections]
+    names = list(dict.fromkeys(str(run.info.get("name") or run.id) for run in runs.runs))
+    shown = "Shown is the first run of each group." if len(runs) > len(groups.shown) else ""
+    heads, rows, reasons = lines([view(run, run.id) for run in runs.runs])
+    values: dict[str, Any] = {
+        "title": f"{', '.join(names[:3])}{' and others' if len(names) > 3 else ''}: {count(len(runs), 'run')}",
         "groups": groups,
-        "verdict": verdict(found) if found else None,
-        "overview": overview(groups),
-        "sections": sections,
-        **more,
+        "best": _best(groups),
+        "runs": _html(pd.DataFrame(rows, columns=list(heads))),
+        "reasons": reasons,
+        "differ": _html(_differing(groups)) if len(groups) > 1 else "",
+        "common": as_yaml(_common(runs[0].info.get("scenario") or {}, {*runs.varying})),
+        "sections": [(section, section.text.format(shown=shown), found) for section, found in drawn if found],
     }
-    return filled(template, title=_title(groups.runs), **values)
+    template = more.pop("template", "report/page.html.j2")
+    return Report(filled(template, **values, **more), tuple(picture for _, found in drawn for picture in found))
 
 
 def filled(template: str, **values: Any) -> str:
     """Returns the page of a template in this package that extends `report/base.html.j2`."""
-    looks = {"colours": style.variables(), "series": len(style.SERIES), "font": style.FONT, "script": SCRIPT}
-    return _environment().get_template(template).render(**looks, **values)
+    return _environment().get_template(template).render(series=[light for light, _ in style.SERIES], **values)
 
 
-def _title(runs: RunSet) -> str:
-    names = list(dict.fromkeys(str(run.info.get("name") or run.id) for run in runs.runs))
-    return f"{', '.join(names[:3])}{' and others' if len(names) > 3 else ''}: {count(len(runs), 'run')}"
+def _html(frame: pd.DataFrame) -> str:
+    return frame.to_html(index=False, border=0, na_rep="")
+
+
+def _best(groups: Groups) -> str:
+    """Returns what `raysim compare` says of the groups at equal virtual time or, where that is not in seconds, after
+    equal rounds; empty if no run is over, or nothing was evaluated."""
+    runs = groups.runs
+    cost = "virtual_time" if groups.timed else "rounds"
+    metrics = readings(runs, subjects=[runs.subject], splits=["test"])["metric"].unique()
+    if not len(metrics):
+        return ""
+    try:
+        totals = ("virtual_time", "up_bytes", "down_bytes")
+        at = cost, common_budget(runs, cost)
+        measure = Measure((*metrics, *totals), subject=runs.subject, at=at, larger=runs.directions)
+        return as_html(text_table(compare(runs, groups.keys, (), measure, False)))
+    except NotComparable:
+        return ""
+
+
+def _differing(groups: Groups) -> pd.DataFrame:
+    """Returns the values of the keys that tell groups apart, a row for each key and a column for each group."""
+    firsts = {group.label: group.first.keys for group in groups.groups}
+    cells = {label: [text(of[key]) if key in of else "" for key in groups.keys] for label, of in firsts.items()}
+    return pd.DataFrame({"key": groups.keys, **cells})
+
+
+def _common(block: Mapping[str, Any], left_out: set[str], above: str = "") -> dict[str, Any]:
+    """Returns a scenario without some keys, given by their dotted paths."""
+    nested = {
+        name: _common(value, left_out, f"{above}{name}.") if isinstance(value, Mapping) else value
+        for name, value in block.items()
+        if above + name not in left_out
+    }
+    return {name: value for name, value in nested.items() if value != {}}
 
 
 @cache
 def _environment() -> Environment:
     """Returns what compiles templates, each of them once."""
-    return Environment(
-        loader=PackageLoader("results", ""),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    how: Any = {"autoescape": True, "undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
+    return Environment(loader=PackageLoader("results", ""), **how)

@@ -1,113 +1,128 @@
-"""The parts that a report is made of."""
+"""A section of the report, as data: which columns of which table are drawn, of which rows, and how."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+import io
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import quote
 
-import numpy as np
+from matplotlib import rc_context
+from matplotlib.figure import Figure
 
-from results.drawing import first_axis, series, wide_scale
-from results.groups import Groups, RunGroup
-from results.picture import Picture, picture
+from results import style
+from results.drawing import evaluated
+from results.groups import Groups
+from results.schemas import TABLES
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow.compute as pc
     from matplotlib.axes import Axes
 
+Draw: TypeAlias = "Callable[[Axes, Groups, pd.DataFrame, str], str | None]"
+"""Draws a column of rows on axes, and returns a caption. The rows have `group`, the place of the group that their run
+belongs to; all rows are of one run where a section shows single runs."""
 
-class PageRow(NamedTuple):
-    """A row of a table. hue: the colour of its method, if it is about one."""
-
-    cells: tuple[str, ...]
-    hue: int | None = None
-
-
-@dataclass(frozen=True)
-class PageTable:
-    """A table of texts. The page folds all but its first rows."""
-
-    title: str
-    heads: tuple[str, ...]
-    rows: tuple[PageRow, ...]
-
-
-@dataclass(frozen=True)
-class Panel:
-    """Figures that belong together, such as those of one group of runs."""
-
-    label: str
-    pictures: Sequence[Picture] = ()
-    tables: Sequence[PageTable] = ()
+EVALUATED = "evaluated"
+"""Stands for a table: the evaluations of the global model or of all peers together, with what was spent by then."""
+WIDTH = 5.0  # inches
 
 
 @dataclass(frozen=True)
 class Section:
-    """A section of the page, with a heading and a text. Its figures are shown at once, as tabs or as folded panels."""
+    """A section of the page: a figure for each column and each combination of values of the columns `by`.
+
+    It is left out where the runs have no rows for it.
+    """
 
     name: str
-    """The section's id in the page."""
+    """Its id in the page, with which the names of its figures begin."""
     title: str
     text: str
-    pictures: Sequence[Picture] = ()
-    """Figures that are always shown."""
-    tabs: Sequence[Panel] = ()
-    """Panels of which one is shown at a time."""
-    details: Sequence[Panel] = ()
-    """Panels that can be unfolded; the first is open."""
-    tables: Sequence[PageTable] = ()
-    """Tables below the figures."""
+    table: str
+    """One of the tables of a run, or EVALUATED."""
+    columns: tuple[str, ...]
+    """Each has a figure. "own" stands for the columns of the algorithms' own."""
+    draw: Draw
+    by: tuple[str, ...] = ()
+    """Columns each of whose values has a figure of its own."""
+    rows: pc.Expression | None = None
+    """Which rows count; by default all."""
+    further: tuple[str, ...] = ()
+    """Other columns that are needed to draw."""
+    single: bool = False
+    """Whether a figure shows the first run of a group, for as many groups as reports show single runs of."""
+    height: float = 2.6
+    """Of a figure, in inches."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure of the page."""
+
+    name: str
+    """The name of its file. No other figure of the report has it."""
+    title: str
+    caption: str
+    svg: str = field(repr=False)
 
     @property
-    def panels(self) -> Sequence[Panel]:
-        """All that has figures."""
-        return (Panel("", self.pictures), *self.tabs, *self.details)
+    def uri(self) -> str:
+        """The figure's file as a data URI."""
+        return "data:image/svg+xml," + quote(self.svg, safe=" /:;,()=")
 
 
-Maker: TypeAlias = Callable[[Groups], Section | None]
-"""Makes a section, or None where the runs' tables hold nothing for it."""
+def pictures(section: Section, groups: Groups) -> Iterator[Picture]:
+    """Yields the figures of a section."""
+    names = groups.runs.schema(section.table).names if section.table in TABLES else []
+    own = [name for name in names if name not in TABLES[section.table].names]
+    columns = own if section.columns == ("own",) else section.columns
+    if not columns:
+        return
+    if section.table == EVALUATED:
+        frame = evaluated(groups)
+    else:
+        moment = [name for name in ("round", "virtual_time") if name in names]
+        wanted = dict.fromkeys([*moment, *section.by, *section.further, *columns])
+        frame = groups.frame(section.table, [*wanted], section.rows)
+    if section.single:
+        yield from _of_single_runs(section, groups, frame, columns[0])
+        return
+    for values, some in frame.groupby([*section.by], observed=True) if section.by else [((), frame)]:
+        for column in columns:
+            rows = some[some[column].notna()]
+            if len(rows) and (column != "seconds" or rows[column].any()):
+                parts = [*map(str, values), *([column] if len(columns) > 1 or section.columns == ("own",) else [])]
+                title = ", ".join(part.replace("_", " ") for part in parts) or section.title
+                yield picture(section, groups, rows, column, "-".join([section.name, *parts]), title)
 
 
-def of_each_group(name: str, title: str, text: str, make: Callable[[Groups, RunGroup], Iterable[Picture]]) -> Maker:
-    """Returns what makes a section with a panel for each group of which sections show a run, where there are figures.
-
-    text: the section's, in which {shown} stands for which runs are shown.
-    """
-
-    def section(groups: Groups) -> Section | None:
-        found = (Panel(group.label, list(make(groups, group))) for group in groups.shown)
-        details = [panel for panel in found if panel.pictures]
-        return Section(name, title, text.format(shown=groups.representatives), details=details) if details else None
-
-    return section
+def _of_single_runs(section: Section, groups: Groups, frame: pd.DataFrame, column: str) -> Iterator[Picture]:
+    """Yields a figure of the first run of each group that is shown; of runs with equal rows, of the first one."""
+    before: list[pd.DataFrame] = []
+    for group in groups.shown:
+        rows = frame[frame["run"] == group.first.id]
+        plain = rows.drop(columns=["run", "group"]).reset_index(drop=True)
+        if len(rows) and not any(plain.equals(other) for other in before):
+            before.append(plain)
+            yield picture(section, groups, rows, column, f"{section.name}-{group.place}", group.label)
 
 
-def lines(
-    groups: Groups,
-    table: pd.DataFrame,
-    name: str,
-    title: str,
-    caption: str,
-    label: str,
-    *columns: Any,
-    linear: bool = False,
-) -> Picture:
-    """Draws a figure with a line for each group over the first axis, see `series`.
-
-    label: of the vertical axis, which is linear, or see `wide_scale`.
-    """
-
-    def draw(axes: Axes) -> None:
-        series(axes, groups, table, groups.axis, *columns)
-        axes.set_ylabel(label)
-        first_axis(axes, groups)
-        if not linear:
-            wide_scale(axes, table[columns[0]])
-
-    return picture(name, title, caption, draw)
-
-
-def gaps(values: pd.Series[float]) -> str:
-    """Returns a sentence for a caption if lines through these values have gaps, else an empty text."""
-    return "" if np.isfinite(values).all() else " Lines have gaps where the value of a run is NaN or infinite."
+def picture(section: Section, groups: Groups, rows: pd.DataFrame, column: str, name: str, title: str) -> Picture:
+    """Draws a figure as SVG."""
+    with rc_context(style.RC):
+        figure = Figure(figsize=(WIDTH, section.height), layout="constrained")
+        axes = figure.subplots()
+        caption = section.draw(axes, groups, rows, column)
+        handles, labels = axes.get_legend_handles_labels()
+        if handles:
+            figure.set_figheight(section.height + 0.19 * len(handles))
+            figure.legend(handles, labels, loc="outside lower left", handlelength=3.2)
+        text = io.StringIO()
+        dates: Any = {"Date": None, "Creator": None}
+        figure.savefig(text, format="svg", metadata=dates)
+    svg = text.getvalue().replace("'DejaVu Sans'", style.FONT)  # a font of the reader's system
+    return Picture(re.sub(r"[^\w-]+", "-", name.replace("_", "-")), title, caption or "", svg)

@@ -1,4 +1,4 @@
-"""`raysim list` and `raysim columns`: what a scenario can name, and what the tables of a run hold."""
+"""`raysim list`: what a scenario can name; and what frames say of their columns."""
 
 import re
 from typing import Any
@@ -11,8 +11,6 @@ from ruamel.yaml import YAML
 from raysim.parts.part import Part, as_tuples, names_of
 from raysim.scenario.kinds import Kind, find_kinds, find_parts, kinds
 from raysim.scenario.words import example
-from results import TABLES
-from results.schemas import columns_of
 
 PARTS = [(kind, part) for kind in kinds() for part in kind.parts]
 
@@ -122,23 +120,6 @@ def test_the_example_of_every_part_can_be_put_into_a_scenario_file(kind: Kind, p
     made = part.model_validate(as_tuples(block))
     assert (type(made), block["name"]) == (part, name)
     assert find_parts(name)
-
-
-@pytest.mark.parametrize("table", TABLES)
-def test_every_column_of_a_table_is_told(table: str) -> None:
-    told = shown("columns", table)
-    for column in columns_of(table):
-        assert f"\n{column.name} " in told
-        assert column.description.split(";")[0][:60] in told
-    assert told.partition("\n\nTables of forks")[0] in shown("columns")
-
-
-def test_a_column_is_told_with_type_unit_and_null() -> None:
-    assert "up_bytes           integer, or null (bytes)\n" in shown("columns", "updates")
-    assert "Algorithms add columns of their own: what `step` gives to `task.log(" in shown("columns", "steps")
-    answer = command("columns", "update")
-    assert answer.exit_code == 2
-    assert answer.stderr.endswith("got 'update' (did you mean 'updates'?)\n")
 
 
 def test_frames_carry_the_meaning_of_their_columns(simulate: Simulate) -> None:

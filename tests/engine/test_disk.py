@@ -128,16 +128,6 @@ def test_a_page_that_will_not_fit_leaves_the_old_one(tmp_path: Path) -> None:
     assert page.read_text() == "new" and link.is_symlink()
 
 
-def test_a_page_goes_into_what_is_no_file(tmp_path: Path) -> None:
-    """Such as /dev/stdout, which must not be replaced."""
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    handle = os.open(pipe, os.O_RDWR)
-    Report("page", ()).write(pipe)
-    assert os.read(handle, 10) == b"page" and pipe.is_fifo()
-    os.close(handle)
-
-
 def test_where_parts_cannot_be_merged_the_run_has_them_all_the_same(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -101,12 +101,8 @@ def test_check_says_the_same(change: Raw, key: str, function: str, line: int, fa
     assert answer.stderr.endswith(f", raised in mistaken:{function}, {faulty}:{line}; run it to see the traceback\n")
 
 
-def test_partition_and_a_dry_run_say_the_same(faulty: Path, tmp_path: Path) -> None:
-    path = write(tmp_path, digits(data__partition="mistaken:Parts"))
-    answer = command("partition", path)
-    assert answer.exit_code == 2
-    assert answer.stderr.startswith(f"{path}: data.partition: must load and divide, got ValueError: ")
-    assert f", raised in mistaken:halves, {faulty}:18; " in answer.stderr
+@pytest.mark.usefixtures("faulty")
+def test_a_dry_run_says_the_same(tmp_path: Path) -> None:
     with pytest.raises(
         raysim.RunFailed, match=r"the timeline: ValueError: boom - raised in world\.delay, mistaken:Late"
     ):

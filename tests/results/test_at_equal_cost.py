@@ -10,9 +10,6 @@ from toys_parts import Slow
 import raysim
 from raysim.parts.rng import Stream
 from results import Writer, load, write_json
-from results.report import report as make_report
-from results.report.budgets import budgets
-from results.report.settings import settings
 from results.schemas import EvaluationRow
 
 
@@ -183,21 +180,3 @@ def test_groups_and_devices_of_a_trace_have_a_power_of_their_own(tmp_path: Path)
     (tmp_path / "devices.csv").write_text("client,latency_s\n0,1\n1,1\n")
     with pytest.raises(raysim.ScenarioError, match=r"world\.watts: must say the power of all clients"):
         raysim.parse_scenario(scenario)
-
-
-def test_a_report_shows_runs_at_equal_cost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """FedAvg is better at the end, FedBuff by the budget that both have spent; alpha differs with each."""
-    monkeypatch.setattr("results.report.page.SECTIONS", (budgets, settings))
-    for alpha, drop in ((0.1, 0.1), (1.0, 0.0)):
-        world = {"data": {"partition": {"alpha": alpha}}}
-        made(tmp_path / f"a{alpha}", {**FEDAVG, **world}, [0.1, 0.3 - drop, 0.4, 0.9])
-        made(tmp_path / f"b{alpha}", {**FEDBUFF, **world}, [0.5, 0.6 - drop])
-    report = make_report(load(tmp_path))
-    pictures = {picture.name: picture for picture in report.pictures}
-    ranked = pictures["accuracy-within-rounds"].caption
-    assert (
-        "Up to what all runs that are over have spent, 4 rounds (compare --at rounds=4). There, fedbuff, alpha=1: 0.6; "
-        "fedbuff, alpha=0.1: 0.5; fedavg" in ranked
-    )
-    assert ">fedbuff<" in pictures["accuracy-by-data-partition-alpha"].svg
-    assert "accuracy 0.6, fedbuff, alpha=0.1: &gt; 1.20 kB (0 of 1 reached)" in pictures["accuracy-target-by-bytes"].svg

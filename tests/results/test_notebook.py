@@ -1,6 +1,5 @@
 """What notebooks show of results, runs, comparisons and scenarios."""
 
-import re
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -46,12 +45,11 @@ def test_a_comparison(tmp_path: Path) -> None:
     table = load(several(tmp_path)).tabulate("algorithm", "world.delay.sigma", percent=True)
     assert cells(table) == [
         *("algorithm", "sigma=5", "sigma=20"),
-        *("fedavg", "85.0 ± 7.1", "55.0 ± 7.1"),
+        *("fedavg", "85.0 ± 7.1*", "55.0 ± 7.1"),
         *("fedbuff", "75.0 ± 7.1", "-"),
     ]
-    assert "<b>85.0 ± 7.1</b>" in table._repr_html_()
     assert repr(table) == table.markdown() and table.markdown().startswith("| algorithm | sigma=5 |")
-    assert r"\textbf{85.0 $\pm$ 7.1}" in table.latex()
+    assert r"85.0 $\pm$ 7.1*" in table.latex()
     assert list(table.frame["mean"]) == list(load(tmp_path).compare("algorithm", "world.delay.sigma")["mean"])
 
 
@@ -71,7 +69,5 @@ def test_a_result_and_a_scenario(tmp_path: Path) -> None:
     texts = cells(raysim.Result(tmp_path / "r"))
     assert texts[texts.index("global") :][:6] == ["global", "test", "accuracy", "0.1", "0.9", "4"]
     shown = raysim.parse_scenario(digits())._repr_html_()
-    given, everything = re.findall(r"<pre>(.*?)</pre>", shown, re.DOTALL)
-    assert "algorithm: {name: fedbuff}" in given and "patience_s" not in given
-    assert "patience_s: 600.0" in everything
+    assert "algorithm: {name: fedbuff}" in shown and "patience_s" not in shown
     assert not Cells(shown).open

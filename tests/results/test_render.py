@@ -1,6 +1,5 @@
 """A comparison in each of its formats."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ def runs(tmp_path: Path) -> Path:
 
 
 def test_the_table_in_the_terminal(runs: Path) -> None:
-    """Where nothing can be bold, as in a file, the best numbers have a star."""
+    """The best numbers have a star."""
     answer = compare(runs, "--columns", "world.delay.sigma")
     assert [line.rstrip() for line in answer.stdout.splitlines()] == [
         "algorithm           sigma=5         sigma=20",
@@ -27,43 +26,11 @@ def test_the_table_in_the_terminal(runs: Path) -> None:
     ]
 
 
-def test_a_terminal_that_is_too_narrow_gets_several_tables_and_nothing_is_cut(
-    runs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Columns of one metric stay together where they can."""
+def test_in_a_narrow_terminal_no_number_is_cut(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = ("--columns", "world.delay.sigma", "--metric", "accuracy", "--metric", "loss")
-    monkeypatch.setenv("COLUMNS", "80")
-    wide = compare(runs, *options).stdout
-    monkeypatch.setenv("COLUMNS", "60")
-    narrow = compare(runs, *options).stdout
-    assert [line.split() for line in narrow.splitlines() if line.startswith("algorithm")] == [
-        ["algorithm", "sigma=5", "sigma=20"]
-    ] * 2
-    monkeypatch.setenv("COLUMNS", "12")
-    tiny = compare(runs, *options).stdout
-    numbers = re.findall(r"\d\.\d{4}", wide)
-    assert len(numbers) == 12
-    assert sorted(re.findall(r"\d\.\d{4}", narrow)) == sorted(numbers)
-    assert all(text.replace(" ", "") in re.sub(r"\s", "", tiny) for text in ("0.8500 ± 0.0707", "sigma=20"))
-
-
-def test_values_that_are_long_are_cut_in_the_terminal_only(tmp_path: Path) -> None:
-    for place in range(2):
-        metrics = [{"name": f"metric{place}", "function": "mine:sure", "threshold": 0.5}]
-        made(tmp_path / f"r{place}", {"run": {"metrics": metrics}}, [0.5])
-    shown, whole = compare(tmp_path).stdout, '[{"name": "metric1", "function": "mine:sure", "threshold": 0.5}]'
-    assert '[{"name": "metric1", "funct...d": 0.5}]' in shown and whole not in shown
-    assert whole in compare(tmp_path, "--format", "markdown").stdout
-
-
-def test_keys_that_leave_no_room_for_numbers_are_joined(tmp_path: Path) -> None:
-    keys = [f"key_number_{place}" for place in range(9)]
-    for value in (1, 2):
-        made(tmp_path / f"r{value}", dict.fromkeys(keys, value), [value / 4])
-    head, *lines = compare(tmp_path).stdout.splitlines()
-    assert head.split() == ["case", "accuracy"]
-    assert [line.split()[-1] for line in lines if re.search(r"0\.\d{4}", line)] == ["0.2500", "0.5000*"]
-    assert all(f"{key}={value}" in " ".join(lines) for key in keys for value in (1, 2))
+    monkeypatch.setenv("COLUMNS", "40")
+    shown = compare(runs, *options).stdout
+    assert "…" not in shown and max(map(len, shown.splitlines())) <= 40
 
 
 def test_markdown(runs: Path) -> None:
@@ -72,30 +39,25 @@ def test_markdown(runs: Path) -> None:
     assert table == [
         ["algorithm", "sigma", "accuracy", "loss"],
         [":--", ":--", "--:", "--:"],
-        ["fedavg", "5", "**0.8500 ± 0.0707**", "**0.1500 ± 0.0707**"],
+        ["fedavg", "5", r"0.8500 ± 0.0707\*", r"0.1500 ± 0.0707\*"],
         ["fedavg", "20", "0.5500 ± 0.0707", "0.4500 ± 0.0707"],
         ["fedbuff", "5", "0.7500 ± 0.0707", "0.2500 ± 0.0707"],
     ]
     assert lines[6].startswith("accuracy, loss: last evaluation")
 
 
-def test_latex_has_the_best_of_each_column_in_bold(runs: Path) -> None:
-    """The largest accuracy, the smallest loss; heads above heads where there are metrics and keys."""
+def test_latex(runs: Path) -> None:
     options = ("--columns", "world.delay.sigma", "--metric", "accuracy", "--metric", "loss", "--format", "latex")
     lines = compare(runs, *options).stdout.splitlines()
     assert [line for line in lines if not line.startswith("%")] == [
         r"\begin{tabular}{lrrrr}",
         r"\toprule",
-        r" & \multicolumn{2}{c}{accuracy} & \multicolumn{2}{c}{loss} \\",
-        r"algorithm & sigma=5 & sigma=20 & sigma=5 & sigma=20 \\",
+        r"algorithm & accuracy, sigma=5 & accuracy, sigma=20 & loss, sigma=5 & loss, sigma=20 \\",
         r"\midrule",
-        r"fedavg & \textbf{0.8500 $\pm$ 0.0707} & 0.5500 $\pm$ 0.0707 & "
-        r"\textbf{0.1500 $\pm$ 0.0707} & 0.4500 $\pm$ 0.0707 \\",
-        r"fedbuff & 0.7500 $\pm$ 0.0707 & -- & 0.2500 $\pm$ 0.0707 & -- \\",
+        r"fedavg & 0.8500 $\pm$ 0.0707* & 0.5500 $\pm$ 0.0707 & 0.1500 $\pm$ 0.0707* & 0.4500 $\pm$ 0.0707 \\",
+        r"fedbuff & 0.7500 $\pm$ 0.0707 & - & 0.2500 $\pm$ 0.0707 & - \\",
         r"\bottomrule",
         r"\end{tabular}",
-        r"\par\smallskip{\footnotesize bold: best mean of its column; $^{\dagger}$ not significantly worse (t-test, "
-        r"paired by seed where seeds are shared, Holm-corrected within the column, p $\geq$ 0.05)\par}",
     ]
 
 
@@ -110,11 +72,11 @@ def test_special_characters_are_escaped(tmp_path: Path) -> None:
 
 def test_percent_is_of_accuracies_and_bytes_are_in_megabytes(runs: Path) -> None:
     options = ("--by", "algorithm", "--columns", "world.delay.sigma", "--percent", "--format", "markdown")
-    assert "| fedavg | **85.0 ± 7.1** | 55.0 ± 7.1 |" in compare(runs, *options).stdout
+    assert r"| fedavg | 85.0 ± 7.1\* | 55.0 ± 7.1 |" in compare(runs, *options).stdout
     options = ("--metric", "up_bytes", "--metric", "accuracy", "--metric", "loss", "--percent", "--format", "markdown")
     lines = compare(runs, *options).stdout.splitlines()
     assert lines[0] == "| algorithm | sigma | up bytes, MB | accuracy, % | loss |"
-    assert lines[2] == "| fedavg | 5 | 0.0004 ± 0 | **85.0 ± 7.1** | **0.1500 ± 0.0707** |"
+    assert lines[2] == r"| fedavg | 5 | 0.0004 ± 0 | 85.0 ± 7.1\* | 0.1500 ± 0.0707\* |"
 
 
 def test_one_run_has_no_deviation(tmp_path: Path) -> None:

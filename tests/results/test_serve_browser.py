@@ -50,7 +50,7 @@ def address(tmp_path: Path) -> Iterator[str]:
 
 def test_the_list_follows_runs_by_itself(address: str, tmp_path: Path) -> None:
     dumped = chromium(tmp_path, "--virtual-time-budget=8000", "--dump-dom", f"{address}/")
-    assert re.search(r"<b>7 of 7 runs</b>: 7 finished, at <time>", dumped)
+    assert "7 of 7 runs" in dumped and len(re.findall("<td>finished</td>", dumped)) == 7
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])

@@ -1,0 +1,143 @@
+"""How the figures of a report are drawn: each function draws a column of rows, see `results.report.section.Draw`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from results import style
+from results.drawing import AXES, band, by_group, lines, points
+from results.groups import Groups
+
+_STRETCHES = 40  # stretches of rounds, or of virtual time, in a figure, at most
+_CLIENTS = 40  # in the figure of a timeline, and twice as many in a map, at most
+_PEERS = 200  # drawn, at most
+_PATTERNS = {"used": (0.95, ""), "discarded": (0.5, "//"), "dropped": (0.3, "xx"), "unfinished": (0.12, "--")}
+
+
+def curve(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:
+    """Draws a metric over a column of AXES: the mean over the runs of a group, and a band of all of them."""
+    table = points(groups, rows)
+    lines(axes, groups, table, column, ["mean", "min", "max"])
+    axes.set_ylabel(str(rows["metric"].iloc[0]).replace("_", " "))
+    broken = "" if np.isfinite(table["mean"]).all() else "Lines have gaps where a value is NaN or infinite. "
+    return broken + f"Over {AXES[column]}.{groups.band}"
+
+
+def spread(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:
+    """Draws the median of the rows in each stretch of the first axis, and a band from their 10 % to their 90 %
+    quantile."""
+    finite = rows[np.isfinite(rows[column])]
+    x = groups.axis
+    width = (finite[x].max() + (x == "round")) / _STRETCHES or 1.0
+    width = max(1, np.ceil(width)) if x == "round" else width
+    stretch = (finite[x] // width).clip(upper=_STRETCHES - 1 if x != "round" else None)
+    middle = stretch * width + ((width - 1) / 2 if x == "round" else width / 2)
+    quantiles = finite[column].groupby([finite["group"], middle.rename(x)]).quantile([0.5, 0.1, 0.9])
+    lines(axes, groups, quantiles.unstack().reset_index(), x, [0.5, 0.1, 0.9])
+    axes.set_ylabel(column.replace("_", " "))
+    lost = len(rows) - len(finite)
+    return f"{lost:,} values that are NaN or infinite are left out." if lost else ""
+
+
+def ranks(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:
+    """Draws the last values of a run's members in rising order, the smallest at 0 % and the largest at 100 %."""
+    last = rows[rows["round"] == rows.groupby("run", observed=True)["round"].transform("max")]
+    for place, of_group in by_group(last):
+        rising = np.sort(of_group[column].to_numpy(float))
+        band(axes, place, groups.label(place), np.linspace(0, 100, len(rising)), rising)
+    axes.set(xlabel="from the lowest to the highest, %", ylabel=str(rows["metric"].iloc[0]).replace("_", " "))
+    return f"The last evaluation: {len(last):,} values, mean {last[column].mean():.4g}."
+
+
+def histogram(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:
+    """Draws which share of a group's rows has which value."""
+    top = float(rows[column].max())
+    edges = np.linspace(-0.5, top + 0.5, int(min(top + 2, _STRETCHES)))
+    for place, of_group in by_group(rows):
+        look: Any = {"color": style.colour(place), "histtype": "stepfilled" if len(groups) == 1 else "step"}
+        share = np.full(len(of_group), 100 / len(of_group))
+        axes.hist(of_group[column], edges.tolist(), weights=share, label=groups.label(place), linewidth=1.7, **look)
+    axes.set(xlabel=column.replace("_", " "), ylabel="% of the rows")
+    return f"Mean {rows[column].mean():.3g}, largest {top:g}."
+
+
+def shares(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:
+    """Draws what the rows of each group are, as a bar with a part for each text of the column."""
+    counted = pd.crosstab(rows["group"], rows[column].astype(str))
+    parts = 100 * counted.div(counted.sum(axis="columns"), axis="index")
+    left = np.zeros(len(parts))
+    for text in [*filter(parts.columns.__contains__, _PATTERNS), *(t for t in parts if t not in _PATTERNS)]:
+        strength, hatch = _PATTERNS.get(str(text), (0.65, "||"))
+        colours: Any = {"color": [style.colour(place) for place in parts.index], "edgecolor": style.INK[0]}
+        axes.barh(range(len(parts)), parts[text], 0.6, left, label=str(text), alpha=strength, hatch=hatch, **colours)
+        left += parts[text].to_numpy()
+    axes.set_yticks(range(len(parts)), [groups.label(place) or "" for place in parts.index])
+    axes.set(xlabel="%", ylim=(len(parts) - 0.5, -0.5))
+    return ", ".join(f"{number:,} {text}" for text, number in counted.sum().items())
+
+
+def matrix(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:
+    """Draws a client as a line, darker where a label has a larger share of its samples."""
+    table = rows.pivot_table(index="client", columns="label", values=column, fill_value=0)
+    every = -(-len(table) // (2 * _CLIENTS))
+    part = table.iloc[::every].div(table.iloc[::every].sum(axis="columns"), axis="index").to_numpy()
+    axes.imshow(np.sqrt(part), aspect="auto", interpolation="none", cmap="Greys", vmin=0, vmax=1)
+    axes.grid(False)
+    for axis, names in ((axes.xaxis, table.columns), (axes.yaxis, table.index[::every])):
+        ticks = [int(tick) for tick in MaxNLocator(10, integer=True).tick_values(0, len(names) - 1) if tick >= 0]
+        ticks = [tick for tick in ticks if tick < len(names)]
+        axis.set_ticks(ticks, [str(names[tick]) for tick in ticks])
+    axes.set(xlabel="label", ylabel="client")
+    sizes = table.sum(axis="columns")
+    return f"{len(table)} clients with {sizes.min():g} to {sizes.max():g} samples, {sizes.mean():.4g} on average."
+
+
+def network(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:
+    """Draws who sends to whom in the first round."""
+    first = rows["round"].min()
+    edges = rows.loc[rows["round"] == first, ["source", column]].drop_duplicates()
+    graph = nx.DiGraph(sorted(edges.itertuples(index=False, name=None)))
+    both = all(graph.has_edge(b, a) for a, b in graph.edges)
+    shown = graph.to_undirected() if both else graph
+    pairs = graph.to_undirected()
+    ring = max(dict(pairs.degree).values()) <= 2
+    axes.set_axis_off()
+    if len(graph) <= _PEERS:
+        at = nx.circular_layout(sorted(graph)) if ring else nx.spring_layout(pairs, seed=0)
+        colours = {"node_color": style.colour(rows["group"].iloc[0]), "edge_color": style.MUTED[0]}
+        nx.draw_networkx(shown, at, ax=axes, with_labels=False, node_size=60, width=0.8, **colours)
+        axes.set_aspect("equal")
+    way = "Over each line both peers send." if both else "An arrow leads to the peer that is sent to."
+    return f"{len(graph)} peers, {graph.number_of_edges()} directed edges in round {first}. {way}"
+
+
+def timeline(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:
+    """Draws a bar for each dispatch at the start, a line for each client."""
+    group = groups.groups[rows["group"].iloc[0]]
+    rows = rows.sort_values("dispatch")
+    clients = {client: row for row, client in enumerate(rows["client"].drop_duplicates()[:_CLIENTS])}
+    some = rows[rows["client"].isin([*clients])]
+    ends = some["arrived_at"].fillna(some["virtual_time"])
+    end = ends[~some["client"].duplicated()].quantile(0.75) or 1.0
+    steps = group.first.table("steps", ["virtual_time"])["virtual_time"].to_numpy()
+    end = max([end, *steps[9:10]])
+    for status, (strength, _) in _PATTERNS.items():
+        mine = (some[column] == status) & (some["dispatched_at"] <= end)
+        if mine.any():
+            at = some.loc[mine, "client"].map(clients)
+            look: Any = {"color": style.colour(group.place), "alpha": strength, "linewidth": 3, "label": status}
+            axes.hlines(at, some.loc[mine, "dispatched_at"], ends[mine], **look)
+            axes.plot(
+                ends[mine], at, "x" if status == "discarded" else "|", color=style.colour(group.place), alpha=strength
+            )
+    axes.vlines(steps[steps <= end], -1.6, -0.8, color=style.INK[0], linewidth=0.8)
+    axes.set(xlabel=f"virtual time{groups.unit}", ylabel="client", xlim=(-0.015 * end, 1.015 * end))
+    axes.set_ylim(len(clients) - 0.4, -1.8)
+    axes.set_yticks(list(clients.values()), [str(client) for client in clients], fontsize=6)
+    return f"{group.first.id}: the first {len(clients)} clients, in order of their first dispatch."
