@@ -33,7 +33,9 @@ def fedavg(**server: Any) -> Raw:
         (fedavg(name="adagrad", lr=1.0, eps=0.5), 1 / (math.sqrt(1.25) + 0.5), None),
         (fedavg(name="adam", lr=1.0, eps=0.5), 0.1 / (math.sqrt(0.2575) + 0.5), None),
         (fedavg(name="yogi", lr=1.0, eps=0.5), 0.1 / (math.sqrt(0.26) + 0.5), None),
+        ({"name": "fedadagrad", "server": {"lr": 1.0, "eps": 0.5}}, 1 / (math.sqrt(1.25) + 0.5), None),
         ({"name": "fedadam", "server": {"lr": 1.0, "eps": 0.5}}, 0.1 / (math.sqrt(0.2575) + 0.5), None),
+        ({"name": "fedyogi", "server": {"lr": 1.0, "eps": 0.5}}, 0.1 / (math.sqrt(0.26) + 0.5), None),
         # with the bias corrected and v from 0 on, each step of equal directions is lr
         (fedavg(name="adam", lr=0.5, eps=1e-8, initial=0.0, bias_correction=True), 0.5, 1.0),
         (fedavg(name="amsgrad", lr=0.5, bias_correction=True), 0.5, 1.0),
