@@ -143,6 +143,9 @@ class UpdateRow(TimedRow):
         "to; null without a memory.",
         "derived",
     )
+    clipped: Number | None = optional(
+        "1 if the last clip_norm of `uplink` shortened the update, else 0; null without one, and as above.", "derived"
+    )
     solver_iterations: Number | None = optional(
         "Mean number of iterations of a solve in deep equilibrium layers; null in models without any."
     )

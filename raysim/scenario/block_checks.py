@@ -21,6 +21,7 @@ from raysim.parts.rng import Stream
 from raysim.scenario.explain import explain
 from raysim.scenario.schema import Scenario
 from raysim.terms import Moment
+from raysim.uplink.bounds import adapting
 from raysim.uplink.problems import increment_problems, list_problems
 from raysim.world import Delay, World
 from results.location import is_local, location
@@ -48,6 +49,9 @@ def transform_problems(scenario: Scenario) -> Iterator[Problem]:
     algorithm, transforms = scenario.algorithm, scenario.uplink
     if transforms and type(algorithm).traffic is not Algorithm.traffic:
         yield Problem("uplink", f"must be left out for {algorithm.name}, which says itself what travels; leave it out")
+    if (place := adapting(transforms)) is not None and not scenario.has_server:
+        text = f"needs a server, which keeps the bound, and {algorithm.name} has none; leave it out"
+        yield Problem(f"uplink.{place}.adapt", text)
     increments = algorithm.increments if isinstance(algorithm, Central) else ()
     yield from list_problems("uplink", transforms)
     if increments:

@@ -1,10 +1,32 @@
 """Transforms that bound what clients send."""
 
-from typing import ClassVar, Literal
+from collections.abc import Iterator, Sequence
+from typing import Annotated, ClassVar, Literal, Self
 
-from raysim.parts.part import Positive
+from pydantic import Field, model_validator
+
+from raysim.parts.part import Fraction, NonNegative, Part, Positive
+from raysim.schedules.schedule import Schedule
 from raysim.terms import Record, Tensor
-from raysim.uplink.uplink import Decoded, Uplink, UplinkPoint
+from raysim.uplink.uplink import Decoded, Size, Uplink, UplinkPoint
+
+
+class Adapt(Part):
+    """A bound that follows the norms of updates.
+
+    After each step it is C exp(-rate (b - quantile)), where b is the share of updates that were not longer than it.
+    Updates count by their weight over the largest one in the step, as they do in its sum.
+
+    Andrew, Thakkar, McMahan, Ramaswamy, Differentially private learning with adaptive clipping, NeurIPS 2021.
+    """
+
+    quantile: Fraction = 0.5
+    """Share of updates that the bound is to leave as they are."""
+    rate: NonNegative = 0.2
+    """How fast the bound changes. 0: not at all."""
+    count_noise: NonNegative | None = None
+    """Standard deviation of the noise on the number of updates that were not longer. null: without a `release` that
+    adds noise, 0; with one, a twentieth of the updates that a step is expected to use."""
 
 
 class NormBound(Uplink):
@@ -14,11 +36,54 @@ class NormBound(Uplink):
 
     name: str = "clip_norm"
     max: Positive
-    """Largest l2 norm."""
+    """Largest norm (C); with `adapt`, the first one."""
+    order: Literal[2, 1, "inf"] = 2
+    """Which norm is bounded: the l2 norm, the l1 norm, or the largest absolute value."""
+    layers: Literal["none", "equal", "size"] = "none"
+    """Whether each layer has a bound of its own, such that together they keep to `max` (McMahan et al. 2018). none: one
+    bound for all. equal: the same for each, such as C / sqrt(L) of L layers for the l2 norm. size: C sqrt(n_l / n),
+    where a layer has n_l of n numbers."""
+    adapt: Annotated[Adapt | None, Field(examples=[{"quantile": 0.5, "rate": 0.2}])] = None
+    """How the bound follows the norms of updates. It then travels with the model, in 4 bytes, an update is clipped by
+    the bound that came with its model, and sends one bit more: whether it was longer. null: it stays."""
+
+    @model_validator(mode="after")
+    def _adapts_one(self) -> Self:
+        if self.adapt and (self.layers != "none" or isinstance(self.max, Schedule)):
+            got = f"layers: {self.layers}" if self.layers != "none" else "a schedule for max"
+            raise ValueError(f"adapt goes with one bound that starts at a number, got {got}; leave one of them out")
+        return self
+
+    def bounds(self, layers: tuple[int, ...]) -> Iterator[float]:
+        """Yields the bound of each layer, or the one of all. layers: how many numbers each has."""
+        for layer in layers if self.layers != "none" else (sum(layers),):
+            part = layer / sum(layers) if self.layers == "size" else 1 / len(layers)
+            yield self.max if self.layers == "none" or self.order == "inf" else self.max * part ** (1 / self.order)
 
     def send(self, vector: Tensor, kept: Record, at: UplinkPoint) -> Decoded:
-        norm = vector.norm()
-        return Decoded(vector * (self.max / norm) if norm > self.max else vector)
+        import torch
+
+        pieces = (vector,) if self.layers == "none" else vector.split_with_sizes(at.layers)
+        norms = [piece.norm(float(self.order)) for piece in pieces]
+        bounded = [
+            piece * (bound / norm) if norm > bound else piece
+            for piece, norm, bound in zip(pieces, norms, self.bounds(at.layers), strict=True)
+        ]
+        clipped = any(after is not before for after, before in zip(bounded, pieces, strict=True))
+        after = vector if not clipped else bounded[0] if len(bounded) == 1 else torch.cat(bounded)
+        return Decoded(after, logged={"clipped": float(clipped)})
+
+    def size(self, before: Size) -> Size:
+        return before._replace(other_bits=before.other_bits + 1) if self.adapt else before
 
     def stretch(self, length: int) -> float | None:
         return 1.0
+
+    @property
+    def bound(self) -> float | None:
+        return self.max
+
+
+def adapting(transforms: Sequence[Uplink]) -> int | None:
+    """Returns the place of the bound that adapts; None if none does."""
+    return next((place for place, one in enumerate(transforms) if isinstance(one, NormBound) and one.adapt), None)

@@ -65,7 +65,7 @@ def passed(
     transforms kept before. draw: returns the generator of a transform, by its place.
     """
     after: dict[int, Record] = {}
-    memory, logged, size = None, dict[str, float](), Size.dense(shapes)
+    memory, logged, size, bound = None, dict[str, float](), Size.dense(shapes), None
     for group in groups(chain):
         head = next(iter(group))
         before = kept.get(head, {}).get(MEMORY)
@@ -73,8 +73,9 @@ def passed(
         for place, transform in group.items():
             own = {name: entry for name, entry in kept.get(place, {}).items() if name != MEMORY}
             with located(f"{link}.{place}"):
-                found = transform.send(sent, own or transform.first(len(vector)), UplinkPoint(size, draw(place)))
-            sent, size = found.vector, transform.size(size)
+                point = UplinkPoint(size, draw(place), bound)
+                found = transform.send(sent, own or transform.first(len(vector)), point)
+            sent, size, bound = found.vector, transform.size(size), transform.bound
             after[place] = found.kept
             logged.update(found.logged)
         vector, remembered = leaving(group[head], vector, given, sent, before)

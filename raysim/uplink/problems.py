@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from raysim.parts.errors import Problem
+from raysim.uplink.bounds import NormBound, adapting
 from raysim.uplink.chain import chains, groups
 from raysim.uplink.low_rank import LowRankFactors
 from raysim.uplink.memory import Remembering
@@ -26,6 +27,10 @@ def list_problems(key: str, transforms: Sequence[Uplink]) -> Iterator[Problem]:
             if isinstance(one, Remembering) and one.memory == "ef21" and not one.contracts:
                 text = "must be none or ef14, for without a scale signs need not come nearer, got ef21; set scale: mean"
                 yield Problem(f"{key}.{place}.memory", text)
+    bounds = [place for place, one in enumerate(transforms) if isinstance(one, NormBound)]
+    if (adapts := adapting(transforms)) is not None and adapts in bounds[:-1]:
+        text = "must stand in the last clip_norm alone, whose clipped updates are counted; leave it out"
+        yield Problem(f"{key}.{adapts}.adapt", text)
 
 
 def increment_problems(transforms: Sequence[Uplink], increments: Sequence[str], algorithm: str) -> Iterator[Problem]:

@@ -55,6 +55,7 @@ class UplinkPoint(NamedTuple):
 
     size: Size  # of the vector as it would travel without this transform
     draw: Generator  # on the CPU; its stream belongs to the client, its dispatch and the transform's place in the list
+    bound: float | None = None  # of the norm, if the transform right before this one bounds it
 
     @property
     def layers(self) -> tuple[int, ...]:
@@ -101,6 +102,11 @@ class Uplink(Schedulable):
     def stretch(self, length: int) -> float | None:
         """Returns by which factor, at most, it makes the l2 norm of a vector of so many numbers longer; None if no
         bound is known. Without a memory: what that adds is not counted."""
+        return None
+
+    @property
+    def bound(self) -> float | None:
+        """The bound of the norm of what it sends; None if it has none."""
         return None
 
     @property

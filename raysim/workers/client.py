@@ -48,7 +48,7 @@ class ClientWorker(Workbench, ClientHandlers):
         after: list[Value[ClientWire]] = []
         trained = []
         first: Record | None = None  # the first client's update; the others must have its entries
-        messages: dict[Value[Wire], Record] = {}
+        messages: dict[Value[Wire], tuple[Record, Record]] = {}
         for member in request.members:
             sent, state, reply = self._trained(member, messages)
             first = sent if first is None else first
@@ -64,12 +64,13 @@ class ClientWorker(Workbench, ClientHandlers):
         return Answer(trained, TrainedChunk(update=update, states=tuple(after)))
 
     def _trained(
-        self, member: ChunkMember, messages: dict[Value[Wire], Record]
+        self, member: ChunkMember, messages: dict[Value[Wire], tuple[Record, Record]]
     ) -> tuple[Record, ClientState[Tensor], TrainedClient]:
-        """Trains a client. Returns its update, its next state, and the reply. messages: what was received already."""
+        """Trains a client. Returns its update, its next state, and the reply. messages: what was received already, and
+        the bound that came with it."""
         if member.message not in messages:
-            messages[member.message] = records.receive(member.message.content, self.device)
-        message, client, number = messages[member.message], member.client, member.number
+            messages[member.message] = self._received(member.message)
+        (message, bound), client, number = messages[member.message], member.client, member.number
         began, variant = time.perf_counter(), self.variant(member.level)
         net, shift = variant.net, self.algorithm.first_unit(member.version)
         seen, steps, predicted = net.seen, net.steps, net.predicted
@@ -83,11 +84,12 @@ class ClientWorker(Workbench, ClientHandlers):
         base = message if self.algorithm.sends == "model" else {"buffers": message["buffers"]}
         base = {name: entry for name, entry in base.items() if name in sent}
         sent, kept, measured = variant.sending(
-            self.uplink, DrawKey(client, number, member.version), sent, base, state.uplink
+            self.adapting.bounded(self.uplink, bound), DrawKey(client, number, member.version), sent, base, state.uplink
         )
         state = state._replace(uplink=kept)
         seconds, seen = time.perf_counter() - began, net.seen - seen
-        traffic = self.traffic(client, sent, self.travelling(message), member.missed, variant)
+        traffic = self.traffic(client, sent, self.travelling({**message, **bound}), member.missed, variant)
+        sent = {**sent, **self.adapting.counted(measured, self.start.w)}
         numbers = self.numbers(
             client,
             net,
@@ -140,7 +142,7 @@ class ClientWorker(Workbench, ClientHandlers):
 
     def evaluate_clients(self, request: EvaluateClientsRequest) -> list[dict[str, Evaluated]]:
         """Evaluates each client's own model on its own samples, by split."""
-        message = records.receive(request.own.message.content, self.device)
+        message, _ = self._received(request.own.message)
         evaluated = []
         for place, client in enumerate(request.own.clients):
             net = self.variant(request.own.levels[place]).net
@@ -157,7 +159,7 @@ class ClientWorker(Workbench, ClientHandlers):
 
         Raises TypeError if a client predicts with something other than a model.
         """
-        message = records.receive(request.own.message.content, self.device)
+        message, _ = self._received(request.own.message)
         vectors = records.Stack()
         for place in range(len(request.own.clients)):
             own = self._personal(request.own, place, message)
@@ -188,6 +190,10 @@ class ClientWorker(Workbench, ClientHandlers):
 
     # --- messages -----------------------------------------------------------------------------------------------------
 
+    def _received(self, message: Value[Wire]) -> tuple[Record, Record]:
+        """Returns a message, and the bound that came with it."""
+        return self.adapting.apart(records.receive(message.content, self.device))
+
     def client_task(self, client: int, number: int, message: Record, variant: Variant) -> Task:
         """Returns the task of a client that received the message. number: how often it was dispatched before."""
         return self.task(client, number, self.received(message, variant.start), variant=variant)
@@ -209,7 +215,7 @@ class ClientWorker(Workbench, ClientHandlers):
             if "w" not in state:
                 raise returned.ContractError(f"{where}: the server's state must hold 'w', got {sorted(state)!r}")
             returned.vector(where, state, self.net.layout, "the server's state", shared=True)
-        return {"buffers": self.start.shared_buffers, **state}
+        return {"buffers": self.start.shared_buffers, **state, **self.adapting.first(self.start.w)}
 
     def first_client(self) -> ClientState[Tensor]:
         """Returns a client's state before it first takes part."""
@@ -220,7 +226,8 @@ class ClientWorker(Workbench, ClientHandlers):
     def message(self, state: Record, version: int = 0) -> Record:
         """Returns the message of this state of the server, and adds the model if the algorithm does not send it,
         because it is evaluated."""
-        return {"buffers": state["buffers"], "w": state["w"], **self._sent(state, version)}
+        own, bound = self.adapting.apart(state)
+        return {"buffers": own["buffers"], "w": own["w"], **self._sent(own, version), **self.adapting.sent(bound)}
 
     def _sent(self, state: Record, version: int) -> Record:
         with self.calling("message", version, who=f"model version {version}", state=state) as where:
@@ -242,4 +249,4 @@ class ClientWorker(Workbench, ClientHandlers):
     @cached_property
     def _entries(self) -> frozenset[str]:
         """The entries of the messages that the algorithm sends."""
-        return frozenset(self._sent(self.first_state(), 0))
+        return frozenset(self._sent(self.adapting.apart(self.first_state())[0], 0))

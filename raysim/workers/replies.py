@@ -116,6 +116,7 @@ class UpdateNumbers(NamedTuple):
     norm_after: float | None = None
     relative_error: float | None = None
     memory_norm: float | None = None
+    clipped: float | None = None
     own: Numbers = {}  # noqa: RUF012 - columns of the algorithm's own; never changed
 
 

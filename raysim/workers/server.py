@@ -68,9 +68,10 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
     def _cost(self, level: float) -> WorkCost:
         """Measures what an update of a client of a level costs."""
         variant, batch = self.variant(level), self.local.batch_size
-        message = variant.cut(self.message(self.first_state()))
+        whole = variant.cut(self.message(self.first_state()))
+        message, _ = self.adapting.apart(whole)
         update, predicted = self._tried(self.federation.smallest, message, variant)
-        layout, received = variant.net.layout, self.travelling(message)
+        layout, received = variant.net.layout, self.travelling(whole)
         most = int(self.federation.samples.max())
         some = self._samples(self.federation.train, np.arange(min(2, len(self.federation.train))))
         kept = len(self.local.optimizer.init(self.start.w))
@@ -105,8 +106,10 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
         An entry of the state that has not changed, or that the message carries, is not stored again.
         """
         self.at(request.moment)
-        before = records.receive(records.load(request.state, request.message.content), self.device)
-        updates, buffers, chunks, compared = self._merged(request)
+        whole = records.receive(records.load(request.state, request.message.content), self.device)
+        before, bound = self.adapting.apart(whole)
+        merged, buffers, chunks, compared = self._merged(request)
+        updates, counts = self.adapting.apart(merged)
         task = self.server_task(gang, request.version, before, chunks)
         given = {**updates, **buffers}
         with self.calling("step", request.version, state=before, updates=given) as where:
@@ -126,8 +129,9 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
             diverged=not_finite({key: after[key] for key in ("w", "buffers")}),
             compared=compared,
         )
+        after |= self.adapting.after(bound, counts, request, self.population)
         message = self.message(after, request.version)
-        state = records.store({name: after[name] for name in request.state}, message, before, request.state)
+        state = records.store({name: after[name] for name in request.state}, message, whole, request.state)
         return Answer(reply, SteppedState(Value(records.send(message)), state))
 
     def _merged(self, request: StepRequest) -> tuple[Record, Record, list[int], list[Numbers]]:

@@ -34,6 +34,7 @@ from raysim.scenario.checks import notes_of, unmet
 from raysim.terms import Moment, Record, Traffic, Trip, Vectors
 from raysim.uplink.chain import traffic_of
 from raysim.workers import records
+from raysim.workers.adapting import Adapting
 from raysim.workers.evaluation import HAS, Evaluator
 from raysim.workers.replies import Described, Numbers, Passes, UpdateNumbers
 from raysim.workers.returned import calling
@@ -70,6 +71,7 @@ class Workbench:
         self.logged = Logged({}, {})  # what tasks were given to log
         self.groups = scenario.groups
         self.loader = Loader(federation.mean, federation.std, device, federation.skewed if federation.skew else None)
+        self.adapting = Adapting(scenario)
         self.evaluator = Evaluator(scenario, federation, self.net, self.loader)
         self.population = scenario.population(federation.samples)
         self.at(Moment())

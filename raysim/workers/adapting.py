@@ -1,0 +1,64 @@
+"""The bound of `uplink` that follows the norms of updates: the server keeps it, and each message carries it."""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from raysim.parts.rng import torch_seed
+from raysim.scenario import Scenario
+from raysim.terms import Population, Record
+from raysim.uplink.bounds import NormBound, adapting
+from raysim.uplink.uplink import Uplink
+from raysim.workers import records
+from raysim.workers.requests import StepRequest
+
+NAME = "uplink.max"  # of its entry in records
+
+
+class Adapting:
+    """Keeps, sends and changes the bound that adapts, if there is one.
+
+    Its entry holds, in the server's state, the bound of each version of the model so far, (versions,); in a message,
+    the newest one, 0-d; and in an update, 1 if that was not longer than it, else 0. Algorithms see none of these.
+    """
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._seed, self._place = scenario.seed, adapting(scenario.uplink)
+        self._part = scenario.uplink[self._place] if self._place is not None else None
+
+    def apart(self, record: Record) -> tuple[Record, Record]:
+        """Returns a record as algorithms see it, and the bound's entry."""
+        return records.split(record, NAME) if self._part else (record, {})
+
+    def first(self, like: Tensor) -> Record:
+        """Returns the entry in the server's first state. like: a tensor on the device."""
+        return {NAME: like.new_tensor([self._part.bound])} if self._part else {}
+
+    def sent(self, kept: Record) -> Record:
+        """Returns the entry of a message. kept: that of the state."""
+        return {name: bounds[-1] for name, bounds in kept.items()}
+
+    def bounded(self, transforms: Sequence[Uplink], sent: Record) -> Sequence[Uplink]:
+        """Returns transforms with the bound that came with a message."""
+        changed = {"max": float(sent[NAME])} if self._part else {}
+        return [one.model_copy(update=changed) if n == self._place else one for n, one in enumerate(transforms)]
+
+    def counted(self, measured: Mapping[str, float | None], like: Tensor) -> Record:
+        """Returns the entry of an update. measured: columns of the table `updates`."""
+        return {NAME: like.new_tensor(1.0 - (measured.get("clipped") or 0.0))} if self._part else {}
+
+    def after(self, kept: Record, counts: Record, request: StepRequest, population: Population) -> Record:
+        """Returns the entry in the server's state after a step. counts: the sum by weights, or the stack, of those of
+        updates; {} if none arrived."""
+        weights = [abs(one) for one in request.weights or [1.0] * len(request.arrivals)]
+        if not isinstance(self._part, NormBound) or not self._part.adapt:
+            return {}
+        adapt, bound, largest = self._part.adapt, kept[NAME][-1], max(weights, default=0.0)
+        if largest:
+            draw = torch.Generator().manual_seed(torch_seed(self._seed, "uplink count", request.version))
+            noise = (adapt.count_noise or 0.0) * float(torch.randn((), generator=draw))
+            number = population.expected or sum(weights) / largest
+            share = (counts[NAME].sum() / largest + noise) / number
+            bound = bound * (adapt.rate * (adapt.quantile - share)).exp()
+        return {NAME: torch.cat((kept[NAME], bound[None]))}
