@@ -69,9 +69,13 @@ from raysim.algorithms.peer import Peer as Peer
 from raysim.algorithms.per_fedavg import PerFedAvg as PerFedAvg
 from raysim.algorithms.pfedme import PFedMe as PFedMe
 from raysim.algorithms.port import Port as Port
+from raysim.algorithms.push_diging import PushDIGing as PushDIGing
+from raysim.algorithms.push_pull import PushPull as PushPull
+from raysim.algorithms.push_sum import PushSum as PushSum
 from raysim.algorithms.rules import ServerRule as ServerRule
 from raysim.algorithms.scaffold import Scaffold as Scaffold
 from raysim.algorithms.setting import Setting as Setting
+from raysim.algorithms.sgp import SGP as SGP
 from raysim.algorithms.staleness import StalenessFunction as StalenessFunction
 from raysim.parts.part import names_of
 from raysim.terms import Arrival as Arrival

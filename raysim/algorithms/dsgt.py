@@ -10,7 +10,7 @@ samples.
 
 from typing import ClassVar
 
-from raysim.algorithms.peer import Inbox, Peer, beyond_one_step
+from raysim.algorithms.peer import Inbox, Peer, Weights, beyond_one_step
 from raysim.algorithms.signatures import Local, Model, Problems, Setting, Task, Tensor
 from raysim.terms import Record
 
@@ -18,7 +18,7 @@ from raysim.terms import Record
 class DSGT(Peer):
     """Peers step along an estimate of everybody's mean gradient, which they mix as well (Pu and Nedic 2021)."""
 
-    mixes: ClassVar = "symmetric"
+    mixes: ClassVar[Weights] = "symmetric"
 
     name: str = "dsgt"
 
@@ -40,8 +40,12 @@ class DSGT(Peer):
     def mix(self, task: Task, draft: Record, inbox: Inbox) -> Record:
         w, buffers = inbox.mixed("w"), inbox.mixed("buffers")
         gradient = self._gradient(task, task.received.replace(w=w, buffers=buffers))
-        tracker = inbox.mixed("tracker") + gradient - draft["gradient"]
+        tracker = self.tracked(inbox) + gradient - draft["gradient"]
         return {"w": w, "buffers": buffers, "tracker": tracker, "gradient": gradient}
+
+    def tracked(self, inbox: Inbox) -> Tensor:
+        """Returns what is mixed of the estimates y_j, (d,)."""
+        return inbox.mixed("tracker")
 
     def _gradient(self, task: Task, model: Model) -> Tensor:
         """Returns the gradient of a mini-batch: how far a step of rate 1 goes."""

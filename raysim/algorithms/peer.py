@@ -16,12 +16,14 @@ from raysim.algorithms.signatures import Model, Problems, Setting, Task, Tensor
 from raysim.parts.errors import Problem
 from raysim.terms import Record
 
+Weights = Literal["mean", "pull", "push", "both", "symmetric"]
+
 
 class Inbox(NamedTuple):
     """What a peer mixes: its own message and those of its neighbours, without messages that were lost."""
 
     own: Record  # the message that the peer itself sent, as it was before transforms of `uplink`
-    messages: list[Record]  # the newest message that has arrived from each neighbour, in order of their numbers
+    messages: list[Record]  # the newest of each neighbour, in order of their numbers; or all, as `Peer.consumes` says
     weights: list[float]  # the weight W_ij of each message; the peer's own weight is 1 minus their sum
     decoded: Record | None = None  # the peer's own message as neighbours decode it; None if that is `own`
     step: float = 1.0  # gamma, how far towards the weighted mean `mixed` goes
@@ -77,11 +79,20 @@ class Peer(Algorithm):
     then its state, which `local` returns as it is. The peer that is asked mixes, too, with an empty draft, while its
     own training goes on."""
 
-    mixes: ClassVar[Literal["mean", "pull", "push", "both", "symmetric"]] = "pull"
+    mixes: ClassVar[Weights] = "pull"
     """Which weights it needs. pull: W_ij of what peer i hears, where rows sum to 1, as in `Inbox.mixed`; peers count
     equally only if columns sum to 1, too. push: shares A_ij of what peer j sends, where columns sum to 1, as in
     `Inbox.pushed`. both: these two. symmetric: those of pull, on an undirected graph. mean: none of them, on an
     undirected graph."""
+
+    consumes: ClassVar[bool] = False
+    """Whether an inbox holds all messages that have arrived since the peer mixed last, each exactly once and in order
+    of sending, as sums need it. Otherwise it holds the newest message of each neighbour, as often as the peer mixes."""
+
+    @property
+    def lag(self) -> int:
+        """How many rounds after it was sent a message is mixed, where peers wait for each other."""
+        return 0
 
     def init(self, task: Task) -> Record:
         """Returns a peer's first state. In every method, `task.received` is the model that all peers start from."""

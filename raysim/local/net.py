@@ -23,6 +23,8 @@ from raysim.models.names import is_pattern, is_under, nearest
 from raysim.models.part import Norm
 from raysim.parts.errors import BadValue
 
+ALIKE = {nn.Sequential, nn.Flatten, nn.Linear, nn.ReLU}  # modules that are the same in training and in eval mode
+
 
 @contextmanager
 def _tf32() -> Iterator[None]:
@@ -58,6 +60,7 @@ class Net:
         self.w = self.layout.flatten(self.module)
         self.layout.bind(self.module, self.w)
         self._first_state = FirstState(self.module, self.layout)
+        self._has_one_mode = all(type(one) in ALIKE for one in self.module.modules())
         self._has_own_modes = any(map(has_own_mode, self.module.modules()))
         self._pairs = pairs_of(self.module, self.layout)
         self.loss = LOSSES[loss] if isinstance(loss, str) else loss
@@ -129,6 +132,8 @@ class Net:
 
         It is always told, whatever its mode seems to be, so that no training depends on what this process did before.
         """
+        if self._has_one_mode:
+            return
         if training:
             self.module.train()
         else:

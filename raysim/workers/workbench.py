@@ -152,9 +152,18 @@ class Workbench:
 
     def at(self, moment: Moment) -> None:
         """Gives the schedules of local training, the algorithm and `uplink` their values at a moment of the run."""
-        self.moment, self.local = moment, self.scenario.local.at(moment)
-        self.algorithm = self.scenario.algorithm.at(moment)
-        self.uplink = tuple(transform.at(moment) for transform in self.scenario.uplink)
+        scenario, self.moment = self.scenario, moment
+        if not self._scheduled:
+            self.local, self.algorithm, self.uplink = scenario.local, scenario.algorithm, scenario.uplink
+            return
+        self.local, self.algorithm = scenario.local.at(moment), scenario.algorithm.at(moment)
+        self.uplink = tuple(transform.at(moment) for transform in scenario.uplink)
+
+    @cached_property
+    def _scheduled(self) -> bool:
+        """Whether anything has another value at another moment; looking for it takes long beside a small step."""
+        parts = (self.scenario.local, self.scenario.algorithm, *self.scenario.uplink)
+        return any(part.at(Moment()) is not part for part in parts)
 
     def _training_samples(self, client: int) -> Samples:
         """Returns the samples that a client trains on, with the labels that its group has in their place."""

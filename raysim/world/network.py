@@ -78,28 +78,41 @@ class Network:
 
 
 class Mail:
-    """The messages of each edge: the newest one that was looked up, and all later ones, which may be under way."""
+    """The messages to each peer: the newest one of each sender that was looked up, and all later ones, which may be
+    under way; or, where messages are taken out, all that were not."""
 
     def __init__(self) -> None:
-        self._of_edge: dict[tuple[int, int], list[Sent]] = {}  # in order of sending
+        self._to: dict[int, dict[int, list[Sent]]] = {}  # by target and source, in order of sending
 
     def put(self, messages: Iterable[Sent]) -> None:
         """Adds the messages that are not lost."""
         for sent in messages:
             if sent.arrives is not None:
-                self._of_edge.setdefault((sent.source, sent.target), []).append(sent)
+                self._to.setdefault(sent.target, {}).setdefault(sent.source, []).append(sent)
 
     def newest(self, source: int, target: int, time: float) -> Sent | None:
         """Returns the last message sent among those that have arrived by a time, which must not decrease, or None."""
-        sent = self._of_edge.get((source, target), [])
-        arrivals = [math.inf if message.arrives is None else message.arrives for message in sent]
-        arrived = [place for place, arrives in enumerate(arrivals) if arrives <= time]
+        sent = self._to.get(target, {}).get(source, [])
+        arrived = [place for place, message in enumerate(sent) if _has_arrived(message, time)]
         if not arrived:
             return None
         del sent[: arrived[-1]]  # messages that a newer one has overtaken
         return sent[0]
 
+    def taken(self, target: int, time: float) -> list[Sent]:
+        """Takes out the messages to a peer that have arrived by a time, and returns them in order of sending."""
+        arrived = []
+        for sent in self._to.get(target, {}).values():
+            arrived += [message for message in sent if _has_arrived(message, time)]
+            sent[:] = [message for message in sent if not _has_arrived(message, time)]
+        return sorted(arrived, key=lambda message: (message.time, message.source, message.number))
+
     @property
     def held(self) -> set[tuple[int, int]]:
-        """Source and number of every message that may still be looked up."""
-        return {(message.source, message.number) for sent in self._of_edge.values() for message in sent}
+        """Source and number of every message that may still be looked up or taken."""
+        everything = (sent for of_target in self._to.values() for sent in of_target.values())
+        return {(message.source, message.number) for sent in everything for message in sent}
+
+
+def _has_arrived(message: Sent, time: float) -> bool:
+    return message.arrives is not None and message.arrives <= time

@@ -6,7 +6,8 @@ messages arrive, then peers mix, by their numbers.
 
 import math
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
 from itertools import groupby, islice
 from typing import NamedTuple
@@ -109,7 +110,7 @@ class PeersTimeline:
 
     horizon: when it ends, and when models are evaluated. For peers that do not wait for each other, it must end. cost:
     returns the cost of a peer with its neighbours, if the delay needs it. start: what follows each peer's first
-    state.
+    state. consumes, lag: as in `Peer`.
     """
 
     def __init__(
@@ -120,10 +121,14 @@ class PeersTimeline:
         horizon: Horizon,
         seed: int,
         cost: Callable[[int, Neighbours], Cost] | None = None,
+        *,
+        consumes: bool = False,
+        lag: int = 0,
     ) -> None:
         self.world, self.topology = world, topology
         self.peers, self.horizon = peers, horizon
         self._cost, self._seed = cost, seed
+        self._consumes, self._lag = consumes, lag
         self._durations = Stream(seed, "delay")
         self._network = Network(world.loss, world.edge_delay, topology, peers, seed)
         self._mail = Mail()
@@ -139,7 +144,8 @@ class PeersTimeline:
     @property
     def live(self) -> set[tuple[int, int]]:
         """Messages that mixes to come may use, by peer and number."""
-        return self._mail.held | set(enumerate(self._counts))
+        own = ((peer, count - back) for peer, count in enumerate(self._counts) for back in range(self._lag + 1))
+        return self._mail.held.union(own)
 
     def _duration(self, peer: int, number: int) -> float:
         if self.world.delay.unit == "rounds":
@@ -178,40 +184,54 @@ class PeersTimeline:
     # --- all wait for all ---------------------------------------------------------------------------------------------
 
     def _in_rounds(self) -> Iterator[Exchanged]:
-        current = self._sent_in(0, 0.0)
+        under_way: deque[_Sending] = deque(maxlen=self._lag + 1)  # the last of them is that of the current round
+        current = self._sent_in(0, 0.0, ())
         self._require_a_round(current.end)
         while True:
-            following = cache(partial(self._sent_in, current.round + 1, current.end))
+            under_way.append(current)
+            following = cache(partial(self._sent_in, current.round + 1, current.end, under_way))
             over, end = current.round + 1, current.end
             times = (over, end, lambda sent=following: sent().end)
             ends = self._ends(*times)
             evaluated = ends is not None or self._is_evaluated(*times)
             self._counts = [over] * self.peers
-            yield Exchanged(current.round, end, self._mixed_in(current, Next(ends is None, evaluated)), evaluated, ends)
+            heard = self._heard_in(current.round, under_way)
+            mixed = self._mixed_in(current, heard, Next(ends is None, evaluated))
+            yield Exchanged(current.round, end, mixed, evaluated, ends)
             if ends is not None:
                 return
             current = following()
 
-    def _sent_in(self, round: int, began: float) -> _Sending:
-        """Returns what peers send in a round that began then."""
+    def _sent_in(self, round: int, began: float, earlier: Iterable[_Sending]) -> _Sending:
+        """Returns what peers send in a round that began then. earlier: what they sent in rounds before."""
         near = self._network.neighbours(self.topology.epoch(round))
         trained = [began + self._duration(peer, round) for peer in range(self.peers)]
         sent = [self._network.send(peer, round, trained[peer], near[peer]) for peer in range(self.peers)]
         arrived = {(one.source, one.target): one for of_peer in sent for one in of_peer if one.arrives is not None}
-        end = max(*trained, *(one.arrives for one in arrived.values() if one.arrives is not None))
-        return _Sending(round, began, near, trained, sent, arrived, end)
+        sending = _Sending(round, began, near, trained, sent, arrived, max(trained))
+        heard = self._heard_in(round, [*earlier, sending])
+        awaited = (one.arrives for one in heard.arrived.values() if one.arrives is not None) if heard else ()
+        return sending._replace(end=max(sending.end, *awaited, began))
 
-    def _mixed_in(self, sending: _Sending, after: Next) -> tuple[Mixed, ...]:
-        """Returns the mixes of a round. after: what follows each of them."""
+    def _heard_in(self, round: int, sendings: Iterable[_Sending]) -> _Sending | None:
+        """Returns the one of which peers mix the messages in a round; None if it would be before the first round."""
+        return next((sending for sending in sendings if sending.round == round - self._lag), None)
+
+    def _mixed_in(self, sending: _Sending, heard: _Sending | None, after: Next) -> tuple[Mixed, ...]:
+        """Returns the mixes of a round. heard: whose messages are mixed. after: what follows each mix."""
         round, mixed = sending.round, []
         for peer in range(self.peers):
-            pairs = zip(sending.near[peer].senders, sending.near[peer].weights, strict=True)
-            heard = ((weight, sending.arrived.get((j, peer))) for j, weight in pairs)
-            inbox = tuple(Heard(one.source, round, weight, 0.0, one.share) for weight, one in heard if one)
+            inbox = tuple(self._inbox_of(peer, heard, sending.end)) if heard else ()
             serial, trained = round * self.peers + peer, sending.trained[peer]
             of_peer = (sending.began, trained, sending.end, inbox, sending.sent[peer], after)
             mixed.append(Mixed(serial, peer, round, *of_peer))
         return tuple(mixed)
+
+    def _inbox_of(self, peer: int, heard: _Sending, time: float) -> Iterator[Heard]:
+        near = heard.near[peer]
+        for source, weight in zip(near.senders, near.weights, strict=True):
+            if one := heard.arrived.get((source, peer)):
+                yield Heard(source, heard.round, weight, time - one.time if self._lag else 0.0, one.share)
 
     # --- nobody waits -------------------------------------------------------------------------------------------------
 
@@ -295,10 +315,12 @@ class PeersTimeline:
     def _mix(self, serial: int, began: float, time: float, sent: tuple[Sent, ...]) -> Mixed:
         peer = self._who[serial]
         near, number = self._network.neighbours(0)[peer], self._counts[peer]
-        inbox = []
-        for other, weight in zip(near.senders, near.weights, strict=True):
-            if newest := self._mail.newest(other, peer, time):
-                inbox.append(Heard(other, newest.number, weight, time - newest.time, newest.share))
+        weights = dict(zip(near.senders, near.weights, strict=True))
+        if self._consumes:
+            heard = self._mail.taken(peer, time)
+        else:
+            heard = [newest for other in near.senders if (newest := self._mail.newest(other, peer, time))]
+        inbox = [Heard(s.source, s.number, weights.get(s.source, 0.0), time - s.time, s.share) for s in heard]
         self._counts[peer] += 1
         after = Next(self._counts[peer] < self._totals[peer], serial in self._kept)
         return Mixed(serial, peer, number, began, time, time, tuple(inbox), sent, after)

@@ -27,7 +27,8 @@ from raysim.world.topology import Line
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "world"), [("fedf_admm", {}), ("fedf_admm", GOSSIP), ("dfedadmm", GOSSIP), ("ad_psgd", GOSSIP)]
+    ("algorithm", "world"),
+    [("fedf_admm", {}), ("fedf_admm", GOSSIP), ("dfedadmm", GOSSIP), ("ad_psgd", GOSSIP), ("sgp", GOSSIP)],
 )
 def test_chunks_change_no_bit(simulate: Simulate, algorithm: str, world: Raw) -> None:
     raw = peers(algorithm=algorithm, world=world, public={"samples": 20})
@@ -120,7 +121,8 @@ class WatchingPool(InlinePool):
 
 @pytest.mark.parametrize("algorithm", ["toys_peers:Averaging", *NAMES])
 def test_nothing_that_is_given_is_changed(algorithm: str, tmp_path: Path) -> None:
-    raw = peers(algorithm=algorithm, world=GOSSIP, public={"samples": 20}, local__steps=1)
+    world: Raw = {} if algorithm == "push_pull" else GOSSIP
+    raw = peers(algorithm=algorithm, world=world, public={"samples": 20}, local__steps=1)
     assert execute(raw, tmp_path, WatchingPool()).info["status"] == "finished"
 
 

@@ -51,6 +51,8 @@ RUNS: dict[str, Raw] = {
     "peers": peers(algorithm="fedf_admm", public={"samples": 20}),
     "peers without waiting": peers(algorithm="dfedadmm", world=GOSSIP),
     "peers in pairs": peers(algorithm="ad_psgd", world=GOSSIP),
+    "peers that push": peers(algorithm="push_diging", world=GOSSIP, local__steps=1),
+    "messages of earlier rounds": peers(algorithm={"name": "sgp", "overlap": 2}, topology="exponential"),
 }
 # By default, runs of these are killed, and then stopped; those of FIRST are stopped only, extended and forked, too.
 KILLED = (
@@ -64,6 +66,8 @@ KILLED = (
     "picks by losses",
     "peers without waiting",
     "peers in pairs",
+    "peers that push",
+    "messages of earlier rounds",
 )
 FIRST = ("rounds", "peers without waiting")
 

@@ -71,6 +71,14 @@ from raysim.parts.errors import ScenarioError
             {"world": {"delay": {"name": "scripted", "unit": "seconds", "delays": [[1.0] * 6] * 9 + [[1.0] * 5]}}},
             "world.delay.delays: must hold a delay for each of 6 rounds, got fewer for peers [9]; add the others",
         ),
+        (
+            {"algorithm": {"name": "sgp", "overlap": 1}, "world": GOSSIP},
+            "algorithm.overlap: must be 0 for peers that do not wait, who add a message when it is there, got 1; leave",
+        ),
+        (
+            {"algorithm": "push_pull", "world": GOSSIP, "local__steps": 1},
+            "world.synchronous: must be true for push_pull, which pulls the newest models but pushes each gradient",
+        ),
         ({"algorithm": "ad_psgd"}, "world.synchronous: must be false for ad_psgd, whose peers ask a neighbour when"),
         (
             {"algorithm": "ad_psgd", "world": GOSSIP, "uplink": [{"name": "half"}]},

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from raysim.algorithms import ADPSGD, Inbox, Peer, Record
+from raysim.algorithms import ADPSGD, Inbox, Peer, Record, push_sum
 
 
 class Gossip(Peer):
@@ -50,6 +50,16 @@ class PushSum(Gossip):
 
     def mix(self, task: Any, draft: Record, inbox: Inbox) -> Record:
         return {key: inbox.pushed(key) for key in ("w", "buffers", "mass")}
+
+
+class Numerators(push_sum.PushSum):
+    """Push-sum whose peers show numerators or weights in place of their models."""
+
+    name: str = "numerators"
+    shown: str = "w"
+
+    def personal(self, task: Any, state: Record) -> Any:
+        return task.received.replace(w=state[self.shown].expand(len(state["w"])).clone(), buffers=state["buffers"])
 
 
 class Averaging(Peer):

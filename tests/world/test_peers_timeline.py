@@ -1,5 +1,7 @@
 """Who hears whom when: timelines of peers, without models."""
 
+from collections import Counter
+
 import pytest
 
 from raysim.world import World
@@ -94,3 +96,21 @@ def test_a_thousand_peers_have_a_timeline_in_a_moment() -> None:
     sent = {(message.source, message.target) for mixed in exchanged.mixed for message in mixed.sent}
     assert sent == {(message.peer, mixed.peer) for mixed in exchanged.mixed for message in mixed.inbox}
     assert len(sent) == 4000
+
+
+def test_messages_that_are_consumed_are_heard_once_each_in_order_of_sending() -> None:
+    delay = {"name": "log_normal", "median": 1.0, "sigma": 0.5, "unit": "seconds"}
+    edge_delay = {"name": "exponential", "mean": 2.0}
+    world = World.model_validate({"synchronous": False, "delay": delay, "edge_delay": edge_delay, "loss": 0.2})
+    rounds = list(PeersTimeline(world, Ring(), 5, Horizon(60, every_rounds=1), seed=0, consumes=True))
+    mixes = [mix for exchanged in rounds for mix in exchanged.mixed]
+    arrivals = {(s.source, s.number, s.target): s.arrives for mix in mixes for s in mix.sent if s.arrives is not None}
+    heard = Counter((one.peer, one.number, mix.peer) for mix in mixes for one in mix.inbox)
+    assert set(heard.values()) == {1} and heard.keys() <= arrivals.keys()
+    assert max(len(mix.inbox) for mix in mixes) > 2
+    last = {mix.peer: mix.time for mix in mixes}
+    assert all(arrivals[key] > last[key[2]] for key in arrivals.keys() - heard.keys())
+    for mix in mixes:
+        assert all(arrivals[one.peer, one.number, mix.peer] <= mix.time for one in mix.inbox)
+        ages = [one.age for one in mix.inbox]
+        assert ages == sorted(ages, reverse=True)
