@@ -51,31 +51,68 @@ class ClientState(NamedTuple, Generic[Entry]):
     """What transforms of `uplink` keep, by their place in the list; without those that keep nothing."""
     message: dict[str, Entry] = {}  # noqa: RUF012
     """Of a peer that has trained: its message as it was before transforms of `uplink`; {} if they change nothing."""
+    downlink: dict[int, dict[str, Entry]] = {}  # noqa: RUF012
+    """What transforms of `downlink` keep where each client has a copy of its own, by their place in the list."""
 
     def map(self, change: Callable[[dict[str, Entry]], dict[str, Other]]) -> ClientState[Other]:
         """Returns the state with each of its records changed by a function."""
-        uplink = {place: change(record) for place, record in self.uplink.items()}
-        return ClientState(change(self.algorithm), change(self.optimizer), uplink, change(self.message))
+        up, down = ({place: change(one) for place, one in kept.items()} for kept in (self.uplink, self.downlink))
+        return ClientState(change(self.algorithm), change(self.optimizer), up, change(self.message), down)
 
     def flat(self) -> dict[str, Entry]:
         """Returns all entries in one dictionary, as a file holds them: named by compartment, a slash and their name."""
         named = {"algorithm": self.algorithm, "optimizer": self.optimizer, "message": self.message}
-        named |= {f"uplink/{place}": record for place, record in self.uplink.items()}
+        for list_, kept in (("uplink", self.uplink), ("downlink", self.downlink)):
+            named |= {f"{list_}/{place}": record for place, record in kept.items()}
         return {f"{part}/{name}": entry for part, record in named.items() for name, entry in record.items()}
 
     @classmethod
     def of_flat(cls, entries: Mapping[str, Entry]) -> ClientState[Entry]:
         """Returns the state of which `flat` made a dictionary."""
         parts: dict[str, dict[str, Entry]] = {"algorithm": {}, "optimizer": {}, "message": {}}
-        uplink: dict[int, dict[str, Entry]] = {}
+        lists: dict[str, dict[int, dict[str, Entry]]] = {"uplink": {}, "downlink": {}}
         for path, entry in entries.items():
             part, _, name = path.partition("/")
-            if part == "uplink":
+            if part in lists:
                 place, _, name = name.partition("/")
-                uplink.setdefault(int(place), {})[name] = entry
+                lists[part].setdefault(int(place), {})[name] = entry
             else:
                 parts[part][name] = entry
-        return cls(uplink=uplink, **parts)
+        return cls(parts["algorithm"], parts["optimizer"], lists["uplink"], parts["message"], lists["downlink"])
+
+
+class ServerState(NamedTuple):
+    """What the server keeps from one step to the next, in one compartment for each of those that keep it."""
+
+    algorithm: Record
+    """What the algorithm keeps: what its `step` returned."""
+    release: Record = {}  # noqa: RUF012 - never changed; so below
+    """What the noise of `release` keeps."""
+    downlink: dict[int, Record] = {}  # noqa: RUF012
+    """What transforms of `downlink` keep, by their place in the list, where all clients have one copy."""
+
+    def flat(self) -> Record:
+        """Returns all entries in one record: those of the algorithm by their names, and others after `release/`, or
+        `downlink/` and a place."""
+        named = {f"release/{name}": entry for name, entry in self.release.items()}
+        for place, kept in self.downlink.items():
+            named |= {f"downlink/{place}/{name}": entry for name, entry in kept.items()}
+        return {**self.algorithm, **named}
+
+    @classmethod
+    def of_flat(cls, entries: Record) -> ServerState:
+        """Returns the state of which `flat` made a record."""
+        found = cls({}, {}, {})
+        for path, entry in entries.items():
+            part, _, name = path.partition("/")
+            if part == "downlink":
+                place, _, name = name.partition("/")
+                found.downlink.setdefault(int(place), {})[name] = entry
+            elif part == "release":
+                found.release[name] = entry
+            else:
+                found.algorithm[path] = entry
+        return found
 
 
 class Traffic(NamedTuple):
@@ -107,16 +144,24 @@ class ModelSizes(NamedTuple):
         return sum(self.layers)
 
 
+class Missed(NamedTuple):
+    """What a client has missed since the version that it received last, of those whose update was used."""
+
+    uses: Mapping[str | None, int] = {}
+    """How many updates of each group steps have used since then; from version 0 on if there was none. It is {} unless
+    the algorithm has a `traffic` of its own."""
+    versions: int | None = None  # how many versions were made since then; None if there was none
+
+
 class Trip(NamedTuple):
     """What is known before anything is trained of a message to a client and of its update, or of a peer's message."""
 
     sizes: ModelSizes  # of the model
     tensors: Traffic  # bytes of the tensors of the update and of the message
     up: Vectors  # those that transforms of `uplink` take of the update; {} without any
+    down: Vectors  # those that transforms of `downlink` take of the message
     group: str | None  # the client's group in `clients`; None if it is in none
-    missed: Mapping[str | None, int]
-    """How many updates of each group steps have used since the version that the client received last, of those whose
-    update was used; from version 0 on if there was none. It is {} unless the algorithm has a `traffic` of its own."""
+    missed: Missed = Missed()  # by the client
 
 
 class Arrival(NamedTuple):

@@ -40,7 +40,7 @@ class FLoRA(LowRank):
         return super().init(model, population)
 
     def traffic(self, trip: Trip) -> Traffic:
-        missed = sum(self.rank_in(group, trip) * number for group, number in trip.missed.items())
+        missed = sum(self.rank_in(group, trip) * number for group, number in trip.missed.uses.items())
         down = sum(min(missed * one.numbers, one.base) for one in trip.sizes.adapters if one.base is not None)
         up = self.rank_in(trip.group, trip) * sum(one.numbers for one in trip.sizes.adapters)
         return Traffic(up=4 * (up + outside(trip.sizes)), down=4 * (down + outside(trip.sizes)))

@@ -67,17 +67,16 @@ class Work:
         self._scenario, self._samples, self._cost, self._uses = scenario, samples, cost, uses
         self._groups = scenario.groups
 
-    def cost(self, client: int, level: float, had: int, moment: Moment, seen: float) -> Cost:
+    def cost(self, client: int, level: float, had: int | None, moment: Moment, seen: float) -> Cost:
         """Returns the cost of an update with gradients of so many samples."""
         scenario, cost = self._scenario, self._cost.of(level)
-        missed = self._uses.between(had, moment.version)
-        trip = Trip(cost.sizes, cost.tensors, cost.up, self._groups.name(client), missed)
-        traffic = traffic_of(
-            scenario.central.at(moment).traffic(trip), [one.at(moment) for one in scenario.uplink], trip
-        )
+        missed = self._uses.missed(had, moment.version)
+        trip = Trip(cost.sizes, cost.tensors, cost.up, cost.down, self._groups.name(client), missed)
+        up, down = ([one.at(moment) for one in each] for each in (scenario.uplink, scenario.downlink))
+        traffic = traffic_of(scenario.central.at(moment).traffic(trip), up, down, trip)
         return Cost(3 * cost.forward_flops * seen, traffic.down, traffic.up, seen)  # a backward pass costs two forward
 
-    def foreseen(self, client: int, level: float, had: int, moment: Moment) -> Cost:
+    def foreseen(self, client: int, level: float, had: int | None, moment: Moment) -> Cost:
         """Returns the cost of an update that does not stop early."""
         held, scenario = int(self._samples[client]), self._scenario
         seen = scenario.central.samples_seen(self._groups.local(client), held)
@@ -96,12 +95,12 @@ def levels_of(scenario: Scenario, samples: NDArray[np.int64], measure: Callable[
     delay, delays = scenario.world.delay, Stream(scenario.seed, "delay")
     costs, times, memory = {}, None, None
     for level in scenario.levels:
-        of, one = cost.of(level), work.cost(0, level, 0, Moment(), 0.0)
+        of, one = cost.of(level), work.cost(0, level, None, Moment(), 0.0)
         costs[level] = LevelCost(of.sizes.parameters, of.forward_flops, of.memory_bytes, one.up_bytes, one.down_bytes)
     if capacity and capacity.by == "speed":
         held = np.flatnonzero(samples)
         times = np.full(clients, np.inf)
-        times[held] = first_delays(held, delay, delays, lambda client: work.foreseen(client, 1.0, 0, Moment()))
+        times[held] = first_delays(held, delay, delays, lambda client: work.foreseen(client, 1.0, None, Moment()))
     if capacity and capacity.by == "memory":
         memory = delay.memory(delays, clients)
         if memory is None:
@@ -129,8 +128,8 @@ def of_peers(scenario: Scenario, samples: NDArray[np.int64], measure: Callable[[
             trained = 3 * scenario.peer.samples_seen(groups.local(peer), held)
             mixing = peer_cost.passes.of(held) + len(near.senders) * peer_cost.passes_per_neighbour.of(held)
             passes = trained + mixing
-            trip = Trip(peer_cost.sizes, peer_cost.tensors, peer_cost.up, groups.name(peer), {})
-            size = traffic_of(scenario.peer.traffic(trip), scenario.uplink, trip).up
+            trip = Trip(peer_cost.sizes, peer_cost.tensors, peer_cost.up, {}, groups.name(peer))
+            size = traffic_of(scenario.peer.traffic(trip), scenario.uplink, (), trip).up
             down, up = len(near.senders) * size, len(near.receivers) * size
             return Cost(peer_cost.forward_flops * passes, down, up, passes / 3)
 

@@ -22,7 +22,7 @@ from raysim.scenario.explain import explain
 from raysim.scenario.schema import Scenario
 from raysim.terms import Moment
 from raysim.uplink.bounds import adapting
-from raysim.uplink.problems import increment_problems, list_problems
+from raysim.uplink.problems import downlink_problems, increment_problems, list_problems
 from raysim.world import Delay, World
 from results.location import is_local, location
 from results.texts import quoted
@@ -32,7 +32,8 @@ def schedule_problems(scenario: Scenario) -> Iterator[Problem]:
     """Yields a problem for each schedule that changes with rounds where there are none, or with steps outside of
     `local`."""
     rounds = not scenario.has_server or scenario.world.has_rounds
-    transforms = ((f"uplink.{place}", one) for place, one in enumerate(scenario.uplink))
+    lists = (("uplink", scenario.uplink), ("downlink", scenario.downlink))
+    transforms = ((f"{key}.{place}", one) for key, listed in lists for place, one in enumerate(listed))
     for block, schedulable in (("algorithm", scenario.algorithm), ("local", scenario.local), *transforms):
         for key, schedule in schedulable.schedules.items():
             path = f"{block}.{key}.over"
@@ -47,11 +48,17 @@ def schedule_problems(scenario: Scenario) -> Iterator[Problem]:
 def transform_problems(scenario: Scenario) -> Iterator[Problem]:
     """Yields what is wrong with the transforms of what clients send."""
     algorithm, transforms = scenario.algorithm, scenario.uplink
-    if transforms and type(algorithm).traffic is not Algorithm.traffic:
-        yield Problem("uplink", f"must be left out for {algorithm.name}, which says itself what travels; leave it out")
+    if type(algorithm).traffic is not Algorithm.traffic:
+        text = f"must be left out for {algorithm.name}, which says itself what travels; leave it out"
+        yield from (Problem(key, text) for key in ("uplink", "downlink") if getattr(scenario, key))
     if (place := adapting(transforms)) is not None and not scenario.has_server:
         text = f"needs a server, which keeps the bound, and {algorithm.name} has none; leave it out"
         yield Problem(f"uplink.{place}.adapt", text)
+    if scenario.downlink and not scenario.has_server:
+        yield Problem("downlink", f"must be left out for {algorithm.name}, which has no server; peers send by uplink")
+    if scenario.downlink and scenario.levels:
+        yield Problem("downlink", "must be left out where clients have levels, for they receive slices of the model")
+    yield from downlink_problems(scenario.downlink)
     increments = algorithm.increments if isinstance(algorithm, Central) else ()
     yield from list_problems("uplink", transforms)
     if increments:

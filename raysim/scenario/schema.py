@@ -34,6 +34,7 @@ from results.yaml import as_yaml
 # Keys that are newer than others, with their defaults, which do not count, so that the hashes of older scenarios stay.
 LATER: dict[str, Any] = {
     "uplink": [],
+    "downlink": [],
     "capacity": None,
     "local.batches": "shuffled",
     "world.dispatch.probability": None,
@@ -78,6 +79,9 @@ class Scenario(Part):
     uplink: tuple[AnUplink, ...] = ()
     """What happens to the update of a client on its way to the server, or to a peer's message, in this order: clipping,
     sparsifying, fewer bits. Bytes in tables, budgets and computed delays are those that then travel."""
+    downlink: tuple[AnUplink, ...] = ()
+    """What happens to the server's message on its way to clients, in this order: half, quantise or qsgd, or any codec
+    with `memory: shadow`. Clients train from what they decode; what is evaluated and saved is the server's model."""
     world: World = World()
     """Who is picked when, how long it takes, and who is there."""
     run: RunSettings

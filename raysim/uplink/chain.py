@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from raysim.parts.errors import located
 from raysim.terms import Record, Shapes, Tensor, Traffic, Trip, Vectors
-from raysim.uplink.memory import entering, leaving
+from raysim.uplink.memory import entering, is_shadow, leaving
 from raysim.uplink.uplink import Size, Uplink, UplinkPoint
 
 if TYPE_CHECKING:
@@ -84,22 +84,37 @@ def passed(
     return Transformed(vector, {place: record for place, record in after.items() if record}, memory, logged)
 
 
-def bits_of(transforms: Sequence[Uplink], vectors: Vectors) -> tuple[int, int]:
-    """Returns how many bits vectors take after a list of transforms, and without it."""
+def bits_of(transforms: Sequence[Uplink], vectors: Vectors, versions: int | None = None) -> tuple[int, int]:
+    """Returns how many bits vectors take after a list of transforms, and without it.
+
+    versions: how many newer ones there are than what the receiver has a copy of; None if it has none.
+    """
     after = before = 0
     for taken, chain in chains(transforms).items():
-        size = Size.dense(vectors.get(taken, ()))
-        before += size.bits
+        dense = size = Size.dense(vectors.get(taken, ()))
+        before += dense.bits
+        if not dense.values:
+            continue
         for transform in chain.values():
-            size = transform.size(size) if size.shapes else size
-        after += size.bits
+            size = transform.size(size)
+        bits = size.bits
+        if shadow := next((one for one in chain.values() if is_shadow(one)), None):
+            increments = 1 if getattr(shadow, "shadow", "all") == "client" else versions
+            bits = dense.bits if versions is None or increments is None else min(increments * bits, dense.bits)
+        after += bits
     return after, before
 
 
-def traffic_of(found: Traffic, uplink: Sequence[Uplink], trip: Trip) -> Traffic:
+def traffic_of(found: Traffic, uplink: Sequence[Uplink], downlink: Sequence[Uplink], trip: Trip) -> Traffic:
     """Returns the bytes of an update and of the message before it or, of a peer, of its message as `up`: one count for
     tables, budgets and computed delays. found: what the algorithm says."""
-    if not uplink:
+    if not uplink and not downlink:
         return found
-    after, before = bits_of(uplink, trip.up)
-    return found._replace(up=found.up - before // 8 + -(-after // 8))
+    sent, whole = bits_of(uplink, trip.up)
+    received, message = bits_of(downlink, trip.down, trip.missed.versions)
+    return Traffic(found.up - whole // 8 + -(-sent // 8), found.down - message // 8 + -(-received // 8))
+
+
+def shadows_each(downlink: Sequence[Uplink]) -> bool:
+    """Whether the server keeps a copy for each client of what that has received."""
+    return any(is_shadow(one) and getattr(one, "shadow", "all") == "client" for one in downlink)

@@ -26,7 +26,7 @@ class LowRankFactors(Remembering):
     """How often P and Q are made anew for an update."""
     warm: bool = True
     """Whether a client begins with the Q of its last update; else with one that is drawn."""
-    memory: Literal["none", "ef14", "ef21"] = "ef14"
+    memory: Literal["none", "ef14", "ef21", "shadow"] = "ef14"
     """What becomes of what is cut off, as in top_k."""
 
     @property

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from raysim.parts.errors import Problem
 from raysim.uplink.bounds import NormBound, adapting
 from raysim.uplink.chain import chains, groups
+from raysim.uplink.levels import Ternary
 from raysim.uplink.low_rank import LowRankFactors
-from raysim.uplink.memory import Remembering
+from raysim.uplink.memory import Remembering, is_shadow
 from raysim.uplink.uplink import Uplink
 
 
@@ -24,13 +25,41 @@ def list_problems(key: str, transforms: Sequence[Uplink]) -> Iterator[Problem]:
             if factors is not None and place > factors and one.kind == "codec":
                 text = f"must come before {key}.{factors}, for what travels after low_rank are factors; move it up"
                 yield Problem(f"{key}.{place}", text)
-            if isinstance(one, Remembering) and one.memory == "ef21" and not one.contracts:
-                text = "must be none or ef14, for without a scale signs need not come nearer, got ef21; set scale: mean"
-                yield Problem(f"{key}.{place}.memory", text)
+            if isinstance(one, Remembering) and one.memory in ("ef21", "shadow") and not one.contracts:
+                text = f"must be none or ef14, for signs without a scale need not come nearer, got {one.memory}"
+                yield Problem(f"{key}.{place}.memory", f"{text}; set scale: mean")
+            if key == "uplink" and is_shadow(one):
+                yield Problem(f"{key}.{place}.memory", "must be none, ef14 or ef21, got shadow, which is for downlink")
     bounds = [place for place, one in enumerate(transforms) if isinstance(one, NormBound)]
     if (adapts := adapting(transforms)) is not None and adapts in bounds[:-1]:
         text = "must stand in the last clip_norm alone, whose clipped updates are counted; leave it out"
         yield Problem(f"{key}.{adapts}.adapt", text)
+
+
+def downlink_problems(transforms: Sequence[Uplink]) -> Iterator[Problem]:
+    """Yields what is wrong with transforms of the server's message."""
+    yield from list_problems("downlink", transforms)
+    shadows = [one.shadow for one in transforms if isinstance(one, Remembering) and is_shadow(one)]
+    covered = {
+        place: is_shadow(next(iter(group.values())))
+        for chain in chains(transforms).values()
+        for group in groups(chain)
+        for place in group
+    }
+    for place, one in enumerate(transforms):
+        path, text = f"downlink.{place}", ""
+        if one.kind != "codec":
+            text = f"must be a codec, got {one.name}, which is for uplink; leave it out"
+        elif not covered[place] and isinstance(one, Remembering | Ternary):
+            cure = "set it" if isinstance(one, Remembering) else "take top_k with that before it"
+            text = f"must have memory: shadow, for what {one.name} leaves of a model is no model; {cure}"
+        elif is_shadow(one) and isinstance(one, Remembering) and one.shadow != shadows[0]:
+            path, text = f"{path}.shadow", f"must be {shadows[0]} as that of the others, got {one.shadow}"
+        if text:
+            yield Problem(path, text)
+        for key in one.schedules if "all" in shadows else ():
+            text = "must be a number, for the bytes of all increments are summed up, got a schedule; give one"
+            yield Problem(f"downlink.{place}.{key}", text)
 
 
 def increment_problems(transforms: Sequence[Uplink], increments: Sequence[str], algorithm: str) -> Iterator[Problem]:

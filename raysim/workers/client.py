@@ -14,6 +14,7 @@ from raysim.algorithms import Central
 from raysim.local.model import Model
 from raysim.local.task import Task
 from raysim.terms import ClientState, Record, Wire
+from raysim.uplink.chain import shadows_each
 from raysim.workers import records, returned
 from raysim.workers.evaluation import joined
 from raysim.workers.replies import ClientWire, Evaluated, MetricSums, Numbers, TrainedClient
@@ -78,17 +79,20 @@ class ClientWorker(Workbench, ClientHandlers):
         self.logged.take()
         self.at(member.moment)
         state, message = self._state_in(member.state), variant.cut(message, shift)
+        key = DrawKey(client, number, member.version)
+        if shadows_each(self.downlink):
+            copy = state.downlink if member.missed.versions is not None else {}
+            message, kept = self.as_received(message, key, copy)
+            state = state._replace(downlink=kept)
         who = f"client {client}, its dispatch {number}, model version {member.version}, train"
         sent, state = self.updated(self.client_task(client, number, message, variant), message, state, who)
         sent = self.distorted(client, number, sent, message)
         base = message if self.algorithm.sends == "model" else {"buffers": message["buffers"]}
         base = {name: entry for name, entry in base.items() if name in sent}
-        sent, kept, measured = variant.sending(
-            self.adapting.bounded(self.uplink, bound), DrawKey(client, number, member.version), sent, base, state.uplink
-        )
+        sent, kept, measured = variant.sending(self.adapting.bounded(self.uplink, bound), key, sent, base, state.uplink)
         state = state._replace(uplink=kept)
         seconds, seen = time.perf_counter() - began, net.seen - seen
-        traffic = self.traffic(client, sent, self.travelling({**message, **bound}), member.missed, variant)
+        traffic = self.traffic(client, sent, self.travelling({**message, **bound}), variant, member.missed)
         sent = {**sent, **self.adapting.counted(measured, self.start.w)}
         numbers = self.numbers(
             client,
@@ -239,6 +243,14 @@ class ClientWorker(Workbench, ClientHandlers):
                     f"{where}: {must}, got {sorted(sent)!r}; send all of them in every version"
                 )
             return sent
+
+    def as_received(self, message: Record, key: DrawKey, kept: dict[int, Record]) -> tuple[Record, dict[int, Record]]:
+        """Returns a message as clients decode it, and what transforms of `downlink` keep.
+
+        kept: what they kept before.
+        """
+        found = self.receiving(self.downlink, key, self.travelling(message), {}, kept)
+        return {**message, **found.record}, found.kept
 
     def travelling(self, message: Record) -> Record:
         """Returns what of a message a client receives, without what is there only for evaluations."""

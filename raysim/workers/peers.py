@@ -62,6 +62,7 @@ class PeersWorker(Workbench, PeerHandlers, CostHandler):
             sizes=self.variant(1.0).sizes,
             tensors=Traffic(*[records.size(message, self.net.layout)] * 2),
             up=self.vectors(message, self.variant(1.0)),
+            down={},
         )
 
     def tried(self, peer: int, local: Local) -> tuple[float, float, Record]:
@@ -138,7 +139,7 @@ class PeersWorker(Workbench, PeerHandlers, CostHandler):
         message, kept, measured = self.variant(1.0).sending(self.uplink, key, exact, {}, draft.uplink)
         draft = draft._replace(uplink=kept, message={} if message is exact else exact)
         seconds, steps = time.perf_counter() - started, self.net.steps - steps
-        up = self.traffic(turn.peer, message, message, {}, self.variant(1.0)).up
+        up = self.traffic(turn.peer, message, message, self.variant(1.0)).up
         numbers = self.numbers(turn.peer, self.net, local_steps=steps, seconds=seconds, up_bytes=up, **measured)
         return draft, message, TrainedPeer(numbers, diverged(numbers, message, "message"), self.net.passes - passed)
 

@@ -84,7 +84,8 @@ class WorkCost(NamedTuple):
     passes_per_neighbour: Passes  # how many more there are for each neighbour; none with a server
     sizes: ModelSizes  # of the model
     tensors: Traffic  # of the update and the message
-    up: Vectors  # as in `Trip`
+    up: Vectors  # as in `Trip`; so below
+    down: Vectors
     memory_bytes: int = 0  # that training takes, where clients have levels
     levels: Mapping[float, WorkCost] = {}  # of clients of each level; never changed
 

@@ -6,14 +6,14 @@ worker that carries out the request finds it in the value's `content`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
 from actors import Answer, Gang, Query, Request, Value
-from raysim.terms import Arrival, Moment, Wire
+from raysim.terms import Arrival, Missed, Moment, Wire
 from raysim.workers.replies import (
     ClientWire,
     Evaluated,
@@ -50,6 +50,7 @@ class First(NamedTuple):
     """What making the first model leaves."""
 
     message: Value[Wire]
+    received: tuple[Value[Wire], ...]  # the message as clients decode it; () if that is the message
     client: Value[ClientWire]  # the first state of any client
     state: StateValues
 
@@ -60,9 +61,11 @@ class FirstRequest(Request[None, First]):
 
     name = "first"
     entries: tuple[str, ...]  # names of the entries of the server's state
+    changed: bool  # whether all clients decode something other than the message
 
     def leaves(self) -> First:
-        return First(message=Value(), client=Value(), state={name: Value() for name in self.entries})
+        received = (Value[Wire](),) if self.changed else ()
+        return First(Value(), received, Value(), {name: Value() for name in self.entries})
 
     def call(self, worker: ServerHandlers, gang: Gang) -> Answer[None, First]:
         return worker.first(self)
@@ -82,7 +85,7 @@ class ChunkMember(NamedTuple):
     state: Value[ClientWire] | None  # its own state; None if clients keep none
     weight: float  # weight of its update in the sum; not used if updates are stacked
     share: float  # its part of the step's samples, which is the weight of its buffers
-    missed: Mapping[str | None, int]  # as in `Trip`
+    missed: Missed
     level: float  # width of its model, as a share of the server's
 
 
@@ -121,6 +124,7 @@ class SteppedState(NamedTuple):
     """What a server step leaves."""
 
     message: Value[Wire]  # what clients are sent after it
+    received: tuple[Value[Wire], ...]  # the same as they decode it; () if that is the message
     state: StateValues
 
 
@@ -137,9 +141,11 @@ class StepRequest(Request[StepReply, SteppedState]):
     message: Value[Wire]  # what clients were sent before it
     state: StateValues  # before it
     chunks: tuple[Value[Update], ...]  # what the training jobs left
+    changed: bool  # whether all clients decode something other than the message
 
     def leaves(self) -> SteppedState:
-        return SteppedState(message=Value(), state={name: Value(former=old) for name, old in self.state.items()})
+        received = (Value[Wire](),) if self.changed else ()
+        return SteppedState(Value(), received, {name: Value(former=old) for name, old in self.state.items()})
 
     def call(self, worker: ServerHandlers, gang: Gang) -> Answer[StepReply, SteppedState]:
         return worker.step(self, gang)

@@ -15,7 +15,9 @@ from raysim.local.samples import Loader, Samples
 from raysim.local.server_task import Company, ServerTask
 from raysim.parts.errors import BadValue, located
 from raysim.parts.rng import SERVER_ID
-from raysim.terms import Arrival, Buffer, ClientState, Record, SearchResult, Traffic
+from raysim.terms import Arrival, Buffer, ClientState, Record, SearchResult, ServerState, Traffic, Wire
+from raysim.uplink.chain import shadows_each
+from raysim.uplink.uplink import Size
 from raysim.workers import records, returned
 from raysim.workers.client import ClientWorker
 from raysim.workers.records import not_finite
@@ -29,6 +31,7 @@ from raysim.workers.requests import (
     StepRequest,
     shares,
 )
+from raysim.workers.sending import DrawKey
 from raysim.workers.shared_requests import CostHandler
 from raysim.workers.variants import Variant, require_slice
 
@@ -41,15 +44,34 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
     def describe(self) -> Described:
         """Returns what the scheduler must know of the data, the model and the states."""
         stateful = any(self.first_client()) or any(transform.keeps for transform in self.uplink)
-        flops = {level: self._flops(level) for level in self.scenario.levels}
-        return super().describe()._replace(state=tuple(self.first_state()), stateful=stateful, flops_at=flops)
+        flops, (_, _, state) = {level: self._flops(level) for level in self.scenario.levels}, self._first()
+        stateful = stateful or shadows_each(self.downlink)
+        return super().describe()._replace(state=tuple(state), stateful=stateful, flops_at=flops)
 
     def first(self, request: FirstRequest) -> Answer[None, First]:
         """Leaves the first message, the first state of any client, and each entry of the server's first state."""
-        state, client = self.first_state(), self.first_client()
-        message = self.message(state)
+        client = self.first_client()
+        message, received, state = self._first()
         stored = records.store({name: state[name] for name in request.entries}, message, {}, {})
-        return Answer(None, First(Value(records.send(message)), Value(client.map(records.send)), stored))
+        sent: tuple[Value[Wire], ...] = tuple(Value(records.send(one)) for one in received)
+        return Answer(None, First(Value(records.send(message)), sent, Value(client.map(records.send)), stored))
+
+    def _first(self) -> tuple[Record, tuple[Record, ...], Record]:
+        """Returns the first message, the same as clients decode it if that differs, and the first state, flat."""
+        state = self.first_state()
+        message = self.message(state)
+        received, kept = self._decoded(message, 0, {})
+        return message, received, ServerState(state, downlink=kept).flat()
+
+    def _decoded(
+        self, message: Record, version: int, kept: dict[int, Record]
+    ) -> tuple[tuple[Record, ...], dict[int, Record]]:
+        """Returns a message as all clients decode it, or () if each has a copy of its own or that is the message, and
+        what transforms keep."""
+        if not self.downlink or shadows_each(self.downlink):
+            return (), {}
+        received, kept = self.as_received(message, DrawKey(SERVER_ID, version, version), kept)
+        return (received,), kept
 
     def cost(self) -> WorkCost:
         """Measures the FLOPs of one sample's forward pass, the bytes of a message and an update, and for how many
@@ -82,6 +104,7 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
             sizes=variant.sizes,
             tensors=Traffic(records.size(update, layout), records.size(received, layout)),
             up=self.vectors(update, variant),
+            down=self.message_vectors(received),
             memory_bytes=variant.memory_bytes(kept, some, min(batch or most, most)) if self.scenario.levels else 0,
         )
 
@@ -106,8 +129,9 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
         An entry of the state that has not changed, or that the message carries, is not stored again.
         """
         self.at(request.moment)
-        whole = records.receive(records.load(request.state, request.message.content), self.device)
-        before, bound = self.adapting.apart(whole)
+        state_before = records.receive(records.load(request.state, request.message.content), self.device)
+        kept_before, _, shadows = ServerState.of_flat(state_before)
+        before, bound = self.adapting.apart(kept_before)
         merged, buffers, chunks, compared = self._merged(request)
         updates, counts = self.adapting.apart(merged)
         task = self.server_task(gang, request.version, before, chunks)
@@ -118,10 +142,14 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
         one = updates if request.weights is not None else {key: stack[0] for key, stack in updates.items()}
         flops = task.passes * self.forward_flops if task.passes else 0.0
         flops += 2.0 * len(request.arrivals) * records.elements(one, self.net.layout) + task.vector_flops
+        after |= self.adapting.after(bound, counts, request, self.population)
+        message = self.message(after, request.version)
+        received, shadows = self._decoded(message, request.version, shadows)
+        whole = ServerState(after, downlink=shadows).flat()
         reply = StepReply(
             numbers=StepNumbers(
                 server_flops=flops,
-                cache_bytes=self._kept_bytes(after, one),
+                cache_bytes=self._kept_bytes(whole, message, one),
                 similarity=task.logged.columns.get("similarity"),
                 own=task.logged.own,
             ),
@@ -129,10 +157,9 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
             diverged=not_finite({key: after[key] for key in ("w", "buffers")}),
             compared=compared,
         )
-        after |= self.adapting.after(bound, counts, request, self.population)
-        message = self.message(after, request.version)
-        state = records.store({name: after[name] for name in request.state}, message, whole, request.state)
-        return Answer(reply, SteppedState(Value(records.send(message)), state))
+        state = records.store({name: whole[name] for name in request.state}, message, state_before, request.state)
+        sent: tuple[Value[Wire], ...] = tuple(Value(records.send(one)) for one in received)
+        return Answer(reply, SteppedState(Value(records.send(message)), sent, state))
 
     def _merged(self, request: StepRequest) -> tuple[Record, Record, list[int], list[Numbers]]:
         """Returns the step's updates, summed or stacked, its buffers, averaged over the step's samples, the number of
@@ -197,7 +224,7 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
         """Turns the server's stored samples into what the module takes."""
         return Loader(self.federation.server.mean, self.federation.server.std, self.device)
 
-    def _kept_bytes(self, state: Record, update: Record) -> int:
+    def _kept_bytes(self, state: Record, message: Record, update: Record) -> int:
         """Returns the bytes that a real server would have to keep between steps. update: an example of an update."""
         kept = records.size(state, self.net.layout) + self.net.frozen_bytes
         trigger = self.algorithm.trigger
@@ -205,6 +232,9 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
             kept += trigger.size * records.size(update, self.net.layout)
         if self.algorithm.caches_clients:
             kept += self.population.clients * records.size(self.first_client().algorithm, self.net.layout)
+        if shadows_each(self.downlink):
+            copies = self.message_vectors(self.travelling(message))
+            kept += self.population.clients * sum(Size.dense(shapes).bytes for shapes in copies.values())
         return kept
 
     def finish(self, request: FinishRequest) -> dict[str, np.ndarray]:

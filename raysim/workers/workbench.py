@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import cache, cached_property
 from typing import Any
@@ -31,7 +31,7 @@ from raysim.parts.errors import BadInput, BadValue, located
 from raysim.parts.rng import generator, torch_seed
 from raysim.scenario import Scenario
 from raysim.scenario.checks import notes_of, unmet
-from raysim.terms import Moment, Record, Traffic, Trip, Vectors
+from raysim.terms import Missed, Moment, Record, Traffic, Trip, Vectors
 from raysim.uplink.chain import traffic_of
 from raysim.workers import records
 from raysim.workers.adapting import Adapting
@@ -43,6 +43,7 @@ from raysim.workers.variants import Variant
 
 # Evaluations draw with keys of their own: this number, which is above any number of dispatches, plus the version.
 EVALUATING = 2**32
+NOTHING_MISSED = Missed()
 
 
 class Workbench:
@@ -72,6 +73,7 @@ class Workbench:
         self.groups = scenario.groups
         self.loader = Loader(federation.mean, federation.std, device, federation.skewed if federation.skew else None)
         self.adapting = Adapting(scenario)
+        self.receiving = Sending(self.net.layout, scenario, "downlink")
         self.evaluator = Evaluator(scenario, federation, self.net, self.loader)
         self.population = scenario.population(federation.samples)
         self.at(Moment())
@@ -151,18 +153,21 @@ class Workbench:
         return task
 
     def at(self, moment: Moment) -> None:
-        """Gives the schedules of local training, the algorithm and `uplink` their values at a moment of the run."""
+        """Gives the schedules of local training, the algorithm and transforms their values at a moment of the run."""
         scenario, self.moment = self.scenario, moment
         if not self._scheduled:
-            self.local, self.algorithm, self.uplink = scenario.local, scenario.algorithm, scenario.uplink
+            self.local, self.algorithm = scenario.local, scenario.algorithm
+            self.uplink, self.downlink = scenario.uplink, scenario.downlink
             return
         self.local, self.algorithm = scenario.local.at(moment), scenario.algorithm.at(moment)
         self.uplink = tuple(transform.at(moment) for transform in scenario.uplink)
+        self.downlink = tuple(transform.at(moment) for transform in scenario.downlink)
 
     @cached_property
     def _scheduled(self) -> bool:
         """Whether anything has another value at another moment; looking for it takes long beside a small step."""
-        parts = (self.scenario.local, self.scenario.algorithm, *self.scenario.uplink)
+        given = self.scenario
+        parts = (given.local, given.algorithm, *given.uplink, *given.downlink)
         return any(part.at(Moment()) is not part for part in parts)
 
     def _training_samples(self, client: int) -> Samples:
@@ -226,20 +231,25 @@ class Workbench:
     # --- bytes --------------------------------------------------------------------------------------------------------
 
     def traffic(
-        self, client: int, sent: Record, received: Record, missed: Mapping[str | None, int], variant: Variant
+        self, client: int, sent: Record, received: Record, variant: Variant, missed: Missed = NOTHING_MISSED
     ) -> Traffic:
         """Returns how many bytes a client's update and the message before it, or a peer's message, take.
 
-        missed: as in `Trip`. variant: the model of the client or peer.
+        variant: the model of the client or peer.
         """
         layout = variant.net.layout
         tensors = Traffic(records.size(sent, layout), records.size(received, layout))
-        trip = Trip(variant.sizes, tensors, self.vectors(sent, variant), self.groups.name(client), missed)
-        return traffic_of(self.algorithm.traffic(trip), self.uplink, trip)
+        up, down = self.vectors(sent, variant), self.message_vectors(received)
+        trip = Trip(variant.sizes, tensors, up, down, self.groups.name(client), missed)
+        return traffic_of(self.algorithm.traffic(trip), self.uplink, self.downlink, trip)
 
     def vectors(self, sent: Record, variant: Variant) -> Vectors:
         """Returns the vectors that transforms of `uplink` take of an update."""
         return variant.sending.vectors(self.uplink, sent)
+
+    def message_vectors(self, received: Record) -> Vectors:
+        """Returns the vectors that transforms of `downlink` take of a message."""
+        return self.receiving.vectors(self.downlink, received)
 
     def _samples(self, split: Split, rows: np.ndarray, client: int | None = None) -> Samples:
         return Samples(len(rows), lambda places: self.loader(split, rows[places], client))

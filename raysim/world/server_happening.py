@@ -17,7 +17,7 @@ class Dispatched(NamedTuple):
     arrives: float  # when its update arrives, or would have
     reports: bool  # False: it never reports
     level: float = 1.0  # width of the client's model, as a share of the server's
-    had: int = 0  # version that the client had received before, for its last update that a step has used; 0 if none
+    had: int | None = None  # version that the client received for its last update that a step has used; None: none was
 
     @property
     def moment(self) -> Moment:

@@ -51,7 +51,7 @@ class ServerTimeline:
         samples: NDArray[np.int64],
         horizon: Horizon,
         seed: int,
-        cost: Callable[[int, float, int, Moment], Cost] | None = None,
+        cost: Callable[[int, float, int | None, Moment], Cost] | None = None,
         measured: Callable[[Dispatched], Cost] | None = None,
         labels: NDArray[np.int64] | None = None,
         loss: Callable[[Dispatched], float] | None = None,
@@ -186,7 +186,7 @@ class ServerTimeline:
         soonest, reports = self._fate(client, number, level)
         ask = self._measured is not None and reports
         arrives = math.inf if ask else soonest
-        had = self._had.get(client, 0)
+        had = self._had.get(client)
         of = (self._serial, client, number, self.round, self.version)
         dispatched = Dispatched(*of, now, arrives, reports, level, had)
         self._serial += 1
@@ -208,7 +208,7 @@ class ServerTimeline:
             return float(self._fates.arrives[self._serial]), bool(self._fates.reports[self._serial])
         reports = self._drop == 0 or bool(self._drops(client, number).random() >= self._drop)
         moment = Moment(self.round, self.version, self._clock.now)
-        cost = self._cost(client, level, self._had.get(client, 0), moment) if self._cost else None
+        cost = self._cost(client, level, self._had.get(client), moment) if self._cost else None
         if cost and reports and self._measured is not None:
             cost = cost._replace(flops=0.0, samples=0.0)  # an update cannot arrive sooner than without training
         return self._clock.now + duration_of(self._delay, self._delays, client, number, cost), reports

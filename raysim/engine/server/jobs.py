@@ -13,6 +13,7 @@ from raysim.engine.simulation import Committed, Kept
 from raysim.parts.rng import generator
 from raysim.scenario import Scenario
 from raysim.terms import ClientState, Moment, Wire
+from raysim.uplink.chain import shadows_each
 from raysim.workers.replies import Described, Evaluated, MetricSums, WorkCost
 from raysim.workers.requests import (
     EvaluateClientsRequest,
@@ -48,11 +49,13 @@ class ServerJobs:
         pool.set_up({SERVER: BecomeServer(federation, loader), CLIENT: BecomeClient(federation, loader)})
         self.described = finished(pool, pool.submit(SERVER, DescribeRequest(), label="describe data")).result
         self.population = scenario.population(self.described.samples)
-        first = FirstRequest(self.described.state)
+        self._changed = bool(scenario.downlink) and not shadows_each(scenario.downlink)
+        first = FirstRequest(self.described.state, self._changed)
         made = finished(pool, pool.submit(SERVER, first, label="make the first model")).left
         self._messages: dict[int, Value[Wire]] = {0: made.message}  # by version
+        self._received = dict(enumerate(made.received)) if self._changed else self._messages  # as clients decode them
         self._state = made.state
-        self.training = Training(scenario, pool, self._messages, made.client if self.described.stateful else None)
+        self.training = Training(scenario, pool, self._received, made.client if self.described.stateful else None)
         self._evaluated_clients = _evaluated_clients(scenario, self.described)
         self._last: tuple[int, PendingEvaluation] | None = None  # the last evaluation, and its version
         self.made = Moment()  # when the newest version was made
@@ -96,10 +99,13 @@ class ServerJobs:
             message=self._messages[stepped.version - 1],
             state=self._state,
             chunks=tuple(chunk.left.update for chunk in chunks),
+            changed=self._changed,
         )
         label = f"step to version {stepped.version}"
         job = self.pool.submit(SERVER, request, priority=(stepped.version,), label=label)
-        self._messages[stepped.version], self._state = job.left
+        self._messages[stepped.version], received, self._state = job.left
+        if received:
+            (self._received[stepped.version],) = received
         self.made = stepped.moment
         return PendingStep(chunks, job, weights)
 
@@ -170,7 +176,8 @@ class ServerJobs:
         version = stepped.version if stepped else 0
         state = {f"state/{place}": Kept(value) for place, value in enumerate(self._state.values())}
         clients = self.training.kept(stepped) if stepped else {}
-        return {f"message/{version}": Kept(self._messages[version]), **state, **clients}
+        received = {f"received/{version}": Kept(self._received[version])} if self._changed else {}
+        return {f"message/{version}": Kept(self._messages[version]), **received, **state, **clients}
 
     def recall(self, checkpoint: Checkpoint) -> Committed:
         """Goes on from the records of a checkpoint, and returns them."""
@@ -185,23 +192,27 @@ class ServerJobs:
 
     def go_back(self, committed: Committed) -> None:
         """Takes the models and states of the records, and forgets what has been submitted since."""
-        self._messages.clear()  # training shares it
-        self._messages.update(committed.numbered("message"))
+        for kind, versions in (("message", self._messages), ("received", self._received)):
+            if kind == "message" or self._changed:
+                versions.clear()  # training shares it
+                versions.update(committed.numbered(kind))
         states = committed.numbered("state")
         self._state = {name: states[place] for place, name in enumerate(self._state)}
         self.training.go_back(committed.numbered("client"))
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
-    def forget(self, live: set[int], newest: int) -> list[int]:
-        """Frees the versions that no later update starts from, except the newest, and returns them.
+    def forget(self, live: set[int], newest: int) -> list[str]:
+        """Frees the versions that no later update starts from, except the newest, and returns their keys in
+        checkpoints.
 
         live: the versions that are needed.
         """
         gone = [version for version in self._messages if version != newest and version not in live]
         for version in gone:
             del self._messages[version]
-        return gone
+            self._received.pop(version, None)
+        return [f"{kind}/{version}" for version in gone for kind in ("message", "received")]
 
     def message(self, version: int) -> Value[Wire]:
         """Returns the message of the newest version."""

@@ -107,7 +107,7 @@ class ServerSimulation:
         pending = self._jobs.submit(happening)
         gone = self._jobs.forget(set(self._timeline.live), self._timeline.version)
         new = self._jobs.kept(happening) if isinstance(happening, Stepped) else {}
-        return pending, Change(new, [f"message/{version}" for version in gone])
+        return pending, Change(new, gone)
 
     # --- writing ------------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from raysim.parts.errors import BadInput, BadValue
 from raysim.parts.part import is_finite
 from raysim.parts.rng import seed_globals
 from raysim.scenario import Scenario
-from raysim.terms import Population, Wire
+from raysim.terms import Missed, Population, Wire
 from raysim.workers.replies import ClientWire, TrainedClient
 from raysim.workers.requests import ChunkMember, TrainedChunk, TrainRequest, shares
 from raysim.workers.shared_requests import CLIENT
@@ -45,9 +45,11 @@ class Uses:
             used = Counter(self._groups.name(member.client) for member in stepped.members)
             self._until.append(self._until[-1] + used)
 
-    def between(self, first: int, last: int) -> dict[str | None, int]:
-        """Returns how many updates of each group were used from one version to another; {} if it does not count."""
-        return dict(self._until[last] - self._until[first]) if self._groups is not None else {}
+    def missed(self, had: int | None, version: int) -> Missed:
+        """Returns what a client missed that is sent a version, and had received another one; None: it had none."""
+        versions = None if had is None else version - had
+        counts = self._until[version] - self._until[had or 0] if self._groups is not None else {}
+        return Missed(dict(counts), versions)
 
 
 class Training:
@@ -190,7 +192,7 @@ class Training:
             state,
             weight,
             share,
-            self.uses.between(dispatched.had, version),
+            self.uses.missed(dispatched.had, version),
             dispatched.level,
         )
 
