@@ -19,7 +19,7 @@ with one_line_if_interrupted():  # it takes a second
     from raysim.runs.fork import fork
     from raysim.runs.place import session, shutdown
     from raysim.runs.result import Interrupted, Result
-    from raysim.runs.run import end, resume, run
+    from raysim.runs.run import resume, run
     from raysim.scenario import Scenario, load_scenario, parse_scenario
     from raysim.sweep import Plan, load_sweep, run_all
     from raysim.version import __version__
@@ -38,7 +38,6 @@ __all__ = [
     "ScenarioError",
     "StopRun",
     "__version__",
-    "end",
     "fork",
     "load",
     "load_scenario",

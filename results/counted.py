@@ -125,16 +125,15 @@ def counted_runs(runs: RunSet, unfinished: bool) -> tuple[RunSet, list[str]]:
     """Returns the runs that are over, or all of them, and a note on each that is not finished."""
     notes = []
     for run in runs.runs:
-        declared = ", declared over" if run.info.get("declared_over") else ""
-        then = f"{declared}; {'counts' if unfinished or run.over else 'left out'}"
+        then = "; counts" if unfinished or run.over else "; left out"
         if run.diverged:
             notes.append(f"{run.folder}: diverged, {run.diverged}{then}")
         elif run.status != "finished":
-            note = f", {run.note}" if run.note and not declared else ""
+            note = f", {run.note}" if run.note else ""
             notes.append(f"{run.folder}: {run.standing}{note}{then}")
     counted = runs if unfinished else runs.only(run for run in runs.runs if run.over)
     if not len(counted):
-        text = "runs: must be over to be compared, got none; add --unfinished, or declare them over with `raysim end`"
+        text = "runs: must be over to be compared, got none; add --unfinished"
         raise NotComparable("\n".join([*notes, text]))
     return counted, notes
 

@@ -45,7 +45,7 @@ _INFO: TypeAdapter[Any] = TypeAdapter(
         rows=dict[str, int | None],
         holder=_ANY,
         **dict.fromkeys(("name", "scenario_hash", "started_at", "finished_at"), str | None),
-        **dict.fromkeys(("ended_early", "ended_by", "error", "declared_over"), str | None),
+        **dict.fromkeys(("ended_early", "ended_by", "error"), str | None),
         **dict.fromkeys(("seed", "parameters", "classes"), int | None),
         **dict.fromkeys(("digest", "versions"), _TEXTS | None),
         **dict.fromkeys(("git", "sweep"), _ANY | None),

@@ -13,13 +13,6 @@ Value: TypeAlias = str | int | float | bool | None
 
 _OF_SCHEDULES = {"name", "over", "warmup", "warmup_from"}  # keys that all schedules have
 
-ORIGIN = {
-    "forked_from.run": "The run from which the row's run was forked; null if it is no fork.",
-    "forked_from.version": "Server steps, or rounds of peers, that it has in common with that run; null if it is no "
-    "fork.",
-}
-"""Keys of forks that are no keys of their scenarios, each with its meaning."""
-
 
 class UnknownKey(ValueError):
     """Raised for a key that no scenario of these runs has."""

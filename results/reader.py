@@ -15,12 +15,12 @@ import pyarrow.compute as pc
 from results import writing_process
 from results.ending import Status
 from results.info import CURE, NotARun, read_info, wrong_info
-from results.keys import ORIGIN, Value, column, flatten
+from results.keys import Value, flatten
 from results.location import location, require_ordinary
 from results.parts import part_files, rows_in, schema_of
 from results.schemas import TABLES, dictionary, require
 from results.store import why
-from results.tables import DamagedTable, again, check_schema, opened, read_files
+from results.tables import DamagedTable, again, check_schema, read_files
 from results.texts import as_word
 
 if TYPE_CHECKING:
@@ -70,8 +70,8 @@ class Run:
 
     @property
     def over(self) -> bool:
-        """Whether it finished, or was declared over."""
-        return self.status is Status.FINISHED or bool(self.info.get("declared_over"))
+        """Whether it finished."""
+        return self.status is Status.FINISHED
 
     @property
     def diverged(self) -> str | None:
@@ -119,55 +119,38 @@ class Run:
         return f"on {held['host']} (pid {held.get('pid')}), cannot tell from here, {written}"
 
     @property
-    def origin(self) -> dict[str, Value]:
-        """Values of the keys in `results.keys.ORIGIN`: which run and version a fork is from; {} if it is no fork."""
-        found = self._forked_from
-        return {key: found[key] for key in ORIGIN} if ORIGIN.keys() <= found.keys() else {}
-
-    @property
-    def _forked_from(self) -> dict[str, Value]:
-        return flatten({"forked_from": self.info.get("forked_from") or {}})
-
-    @property
     def keys(self) -> dict[str, Value]:
         """The values of the scenario by dotted path of their keys.
 
-        A fork has those of `origin`, too, and the settings that it had before, such as `forked_from.before.local.lr`.
+        A fork also has the run and the version that it is from, `forked_from.run` and `forked_from.version`, and the
+        settings that it had before, such as `forked_from.before.local.lr`.
         """
-        return flatten(self.info.get("scenario") or {}) | self._forked_from
+        origin = flatten({"forked_from": self.info.get("forked_from") or {}})
+        return flatten(self.info.get("scenario") or {}) | origin
 
     @property
     def history(self) -> str | None:
         """Says which run it is a fork of, and from which checkpoints it was resumed; None if neither holds."""
         told = []
-        if origin := self.origin:
-            told.append(f"fork of {origin['forked_from.run']} from version {origin['forked_from.version']}")
+        if origin := self.info.get("forked_from"):
+            told.append(f"fork of {origin['run']} from version {origin['version']}")
         match self.info.get("resumed"):
             case [*_, {"version": version}] as times:
                 told.append(f"resumed {len(times)} times, last from version {version}")
         return ", ".join(told).replace("resumed 1 times, last", "resumed once,") or None
 
-    def table(self, name: str, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> pa.Table:
-        """Returns a table's rows in order of writing: those that pass the filter, with all columns or those named.
-
-        The columns of a fork include those in `results.keys.ORIGIN`, which say which run and version it is from. The
-        table is empty if no row was written. Raises ValueError for an unknown table or column, and NotARun, which names
-        the file, where one is damaged.
-        """
-        rows = self.rows(name, columns, filter)
-        for key, value in self.origin.items() if columns is None else ():
-            rows = rows.append_column(key, column([value] * len(rows)))
-        return rows
-
-    def rows(
+    def table(
         self,
         name: str,
-        columns: Sequence[str] | None,
-        filter: pc.Expression | None,
+        columns: Sequence[str] | None = None,
+        filter: pc.Expression | None = None,
         schema: pa.Schema | None = None,
     ) -> pa.Table:
-        """Returns what `table` does, without the origin of a fork. schema: with own columns of other runs, too, which
-        are null."""
+        """Returns a table's rows in order of writing: those that pass the filter, with all columns or those named.
+
+        schema: with own columns of other runs, too, which are null. The table is empty if no row was written. Raises
+        ValueError for an unknown table or column, and NotARun, which names the file, where one is damaged.
+        """
         require(name)
 
         def read() -> pa.Table:
@@ -181,13 +164,6 @@ class Run:
             return read_files(files, known, None if columns is None else list(columns), filter)
 
         return again(read)
-
-    def first(self, name: str, rows: int) -> list[dict[str, Any]]:
-        """Returns the first rows of a table of a run that is over, in order of writing."""
-        for file in self.files(name)[:1]:
-            with opened(file) as content:
-                return next((batch.to_pylist() for batch in content.iter_batches(rows)), [])
-        return []
 
     def require_rows(self, name: str) -> None:
         """Raises DamagedTable if a run that has ended does not hold as many rows of a table as run.json counts."""
@@ -213,7 +189,6 @@ class Run:
         """
         frame: pd.DataFrame = self.table(name).to_pandas()
         frame.attrs = dictionary(name)
-        frame.attrs["columns"] |= {key: ORIGIN[key] for key in self.origin}
         return frame
 
     def files(self, name: str) -> list[Path]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from results.info import NotARun
-from results.keys import ORIGIN, Value, column, spell_out, varying
+from results.keys import Value, column, spell_out, varying
 from results.metrics import directions
 from results.reader import Run
 from results.schemas import dictionary, require, with_own
@@ -19,7 +19,6 @@ from results.tables import DamagedTable, again, check_schema
 
 if TYPE_CHECKING:
     import pandas as pd
-    import polars as pl
 
 T = TypeVar("T")
 SetT = TypeVar("SetT", bound="RunSet")
@@ -93,11 +92,10 @@ class RunSet:
     def keys(self, names: Iterable[str] | None = None) -> dict[str, pa.Array[Any]]:
         """Returns the values, shape (runs,), of scenario keys by whole path.
 
-        By default it is those of the keys that differ and, if there is a fork, of the keys in `results.keys.ORIGIN`.
+        By default it is those of the keys that differ.
         Raises UnknownKey for a key that no run has.
         """
-        default = dict.fromkeys([*self.varying, *(key for key in ORIGIN if key in self.known)])
-        wanted = default if names is None else [spell_out(name, self.known) for name in names]
+        wanted = self.varying if names is None else [spell_out(name, self.known) for name in names]
         return {key: column([scenario.get(key) for scenario in self.scenarios]) for key in wanted}
 
     def info(self, keys: Iterable[str] | None = None) -> pd.DataFrame:
@@ -123,7 +121,7 @@ class RunSet:
 
         columns, filter: the table's columns to read, and the rows, as in `Run.table`; nothing else is read from the
         files. keys: scenario keys to add, such as ["algorithm", "world.delay.sigma"]; by default those that differ
-        between the runs and, if there is a fork, those in `results.keys.ORIGIN`.
+        between the runs.
 
         Raises ValueError for an unknown table, column or key, and NotARun where a file's columns are not this
         version's.
@@ -132,7 +130,7 @@ class RunSet:
         wanted = schema.names if columns is None else list(columns)
 
         def read(place: int) -> pa.Table:
-            rows = self.runs[place].rows(name, wanted, filter, schema)
+            rows = self.runs[place].table(name, wanted, filter, schema)
             for key, of_runs in values.items():
                 rows = rows.append_column(key, pa.repeat(of_runs[place], len(rows)))
             return rows
@@ -151,20 +149,6 @@ class RunSet:
         """Returns `table` as a pandas data frame, with texts as categories, and `attrs` like those of `Run.pandas`."""
         frame: pd.DataFrame = self.table(name, columns, filter, keys).to_pandas()
         frame.attrs = dictionary(name)
-        return frame
-
-    def polars(
-        self,
-        name: str,
-        columns: Sequence[str] | None = None,
-        filter: pc.Expression | None = None,
-        keys: Iterable[str] | None = None,
-    ) -> pl.DataFrame:
-        """Returns `table` as a Polars data frame. Raises ImportError where Polars is not installed."""
-        import polars
-
-        frame = polars.from_arrow(self.table(name, columns, filter, keys))
-        assert isinstance(frame, polars.DataFrame)
         return frame
 
     def schema(self, name: str) -> pa.Schema:

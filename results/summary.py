@@ -13,13 +13,14 @@ from rich.filesize import decimal
 from rich.table import Column, Table
 from rich.text import Text
 
-from results.ending import Status, at, ending
+from results.ending import Status, at
 from results.metrics import directions
 from results.reader import Run
 from results.readings import MOMENT, WHAT, over_members
 from results.render import plain_table
 from results.schemas import TABLES
 from results.texts import count
+from results.views import ending
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,11 +11,40 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from results.ending import Status, ending
+from results.ending import Status, ended_by
 from results.info import NotARun
 from results.keys import Value
 from results.reader import Run
 from results.readings import WHAT, are_apart, over_members
+
+
+class Ending(NamedTuple):
+    """How a run stands, and all that is known of why it ended; None for what there is not."""
+
+    status: Status
+    ended_by: str | None  # the key of `run` that ended it, and its value, such as "run.until.bytes=1e+09"
+    diverged: str | None  # what was not finite first, and when
+    ended_early: str | None  # why it ended before a key of `run` ended it
+    error: str | None  # the first line of the error with which it failed
+    history: str | None  # which run it is a fork of, and from which checkpoints it was resumed
+    note: str | None  # a remark on a run that is under way or was killed
+    cure: str  # what mostly helps; empty where nothing is wrong
+
+
+def ending(run: Run) -> Ending:
+    """Returns how a run stands, and why it ended."""
+    info, status = run.info, run.standing
+    by = ended_by(info)
+    return Ending(
+        status=status,
+        ended_by=by,
+        diverged=run.diverged,
+        ended_early=None if by else info.get("ended_early"),
+        error=next(filter(str.strip, (info.get("error") or "").splitlines()), None),
+        history=run.history,
+        note=run.note,
+        cure=(Status.DIVERGED if run.diverged else status).cure,
+    )
 
 
 class Curve(NamedTuple):

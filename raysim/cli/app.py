@@ -13,15 +13,15 @@ from typing import Annotated
 import typer
 
 from actors import MissingResources
-from raysim.cli.afterwards import generate, log
 from raysim.cli.analyse import compare, report, show
 from raysim.cli.bad_input import tell
 from raysim.cli.check import check, schema
 from raysim.cli.doctor import doctor
+from raysim.cli.generate import generate
 from raysim.cli.new import new
 from raysim.cli.parts import list_parts
 from raysim.cli.plot import plot
-from raysim.cli.run import end, fork, resume, run
+from raysim.cli.run import fork, resume, run
 from raysim.cli.scenarios import scenarios
 from raysim.cli.serve import serve
 from raysim.cli.sweep import sweep
@@ -40,8 +40,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 _COMMANDS = (
-    *(check, doctor, run, sweep, resume, fork, end, ls, watch, serve, show, compare, report, plot),
-    *(generate, log, new, test, schema),
+    *(check, doctor, run, sweep, resume, fork, ls, watch, serve, show, compare, report, plot),
+    *(generate, new, test, schema),
 )
 app.command()(scenarios)
 app.command("list")(list_parts)

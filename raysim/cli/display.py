@@ -2,13 +2,11 @@
 
 import logging
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Column, Table
 
 from raysim.observers import Lines, Observer
 from raysim.observers.live import Bar, bars
@@ -45,8 +43,6 @@ def watch(
             console.print(f"{escape(label)}  {state}", soft_wrap=True, highlight=False)
             result = start(_Labelled(label))
     console.print(summary(result.run))
-    if dry:
-        console.print(timeline(result.run.first("updates", 20)))
     console.print(f"results in [bold]{escape(str(result.folder))}", soft_wrap=True, highlight=False)
     return result
 
@@ -83,22 +79,6 @@ def exit_code(*ends: Result | Exception) -> int:
     if any(isinstance(end, Exception) for end in ends):
         return 1
     return 3 if any(isinstance(end, Result) and end.run.status == "diverged" for end in ends) else 0
-
-
-def timeline(updates: Sequence[Mapping[Any, Any]]) -> Table:
-    """Returns a table of the first updates of a timeline."""
-    columns = ("dispatch", "client", "dispatched_at", "arrived_at", "version", "staleness", "status", "step")
-    heads = (Column(column, justify="right") for column in columns)
-    table = Table(*heads, title="first updates", box=None, header_style="bold")
-    for row in updates:
-        table.add_row(*(_cell(row[c]) for c in columns))
-    return table
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return "-"
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 @contextmanager

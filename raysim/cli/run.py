@@ -1,4 +1,4 @@
-"""The commands `run`, `resume` and `fork`, which carry out runs, and `end`, which declares one over."""
+"""The commands `run`, `resume` and `fork`, which carry out runs."""
 
 from collections.abc import Callable
 from functools import partial
@@ -115,13 +115,6 @@ def fork(
         _, scenario = forks.scenario_to_fork(folder, at, overrides or [])
     how: dict[str, Any] = {"inline": inline, "local": local, "address": address, "out": out}
     _go_on(scenario, partial(forks.fork, folder, at, overrides or [], **how), watchers, place)
-
-
-def end(folder: RunFolder) -> None:
-    """Declare a run over that ended early, so that comparisons count it and sweeps do not go on with it."""
-    with refusing_wrong_runs():
-        result = runs.end(folder)
-    typer.echo(f"{result.folder.name} is over, {result.run.status}; `raysim resume` would go on with it")
 
 
 def _go_on(scenario: Scenario, start: Callable[..., Result], watchers: list[Observer], place: RunPlace) -> None:

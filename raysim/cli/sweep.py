@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from raysim.cli.bad_input import refuse
-from raysim.cli.options import Address, Log, Observe, Out, named_observers, require_writable, to_location
+from raysim.cli.options import Address, Log, Observe, Out, named_observers
 from raysim.cli.signals import ending_by_signals
 from raysim.observers import Lines
 from raysim.observers.live import Bar, bars
@@ -19,13 +19,10 @@ from raysim.runs.previous import OutOfDate
 from raysim.sweep import load_sweep
 from raysim.sweep.batch import RunOutcome, labels, outcomes_of
 from raysim.sweep.expand import Plan
-from raysim.sweep.search import Trial, best, best_scenario, search
-from results.disk import replacing
+from raysim.sweep.search import Trial, best, search
 from results.ending import Status
-from results.keys import flatten
 from results.terminal import Terminal
 from results.texts import as_word, count
-from results.yaml import as_yaml
 
 
 def sweep(
@@ -51,10 +48,6 @@ def sweep(
     ] = False,
     address: Address = None,
     out: Out = Path("runs"),
-    write_best: Annotated[
-        Path | None,
-        typer.Option(help="Write the scenario of a search's best trial here.", parser=to_location, metavar="FILE"),
-    ] = None,
     observe: Observe = None,
     log: Log = None,
 ) -> None:
@@ -64,19 +57,14 @@ def sweep(
     where: dict[str, Any] = {"inline": inline, "address": address, "parallel": parallel, "observers": watchers}
     try:
         plan = load_sweep(scenario, overrides, search or [], None if cases is None else cases.split(","))
-        if write_best is not None:
-            if plan.search is None:
-                text = "must be given for a search only, which this sweep is not; leave it out, or add --search"
-                refuse(f"--write-best: {text}")
-            require_writable(write_best)
         with ending_by_signals():
-            succeeded = _carry_out(plan, out / plan.name, write_best, where)
+            succeeded = _carry_out(plan, out / plan.name, where)
     except ScenarioError as error:  # a search may also find, after it started, that values do not fit together
         refuse(error)
     raise typer.Exit(0 if succeeded else 1)
 
 
-def _carry_out(plan: Plan, folder: Path, write_best: Path | None, where: dict[str, Any]) -> bool:
+def _carry_out(plan: Plan, folder: Path, where: dict[str, Any]) -> bool:
     """Runs a sweep, or tunes. Returns whether no run failed. where: see `run_all`."""
     console = Terminal(highlight=False)
     tuned = plan.search.over if plan.search else {}
@@ -86,7 +74,7 @@ def _carry_out(plan: Plan, folder: Path, write_best: Path | None, where: dict[st
         console.print(f"{key} is {verb} in the cases that have it: {escape(having)}", soft_wrap=True)
     try:
         if plan.search is not None:
-            return _tune(console, plan, folder, write_best, where)
+            return _tune(console, plan, folder, where)
         return _run_all(console, plan, folder, **where)
     except KeyboardInterrupt:
         console.print("the sweep was interrupted; the same command goes on with it", soft_wrap=True)
@@ -108,7 +96,7 @@ def _run_all(console: Console, plan: Plan, folder: Path, *, observers: list[Any]
             outcomes[place] = news
             shown.advance(all_runs)
             if (status := Status(news.status)) in (Status.FAILED, Status.DIVERGED):
-                helps = status.cure(flatten(scenarios[place].resolved())) if status is Status.DIVERGED else ""
+                helps = status.cure if status is Status.DIVERGED else ""
                 why = "; ".join(filter(None, (news.why, helps and f"what mostly helps: {helps}")))
                 console.print(f"[{status.colour}]{status}[/] {escape(names[place])}: {escape(why)}", soft_wrap=True)
     console.print(_tally("run", (outcomes[place].status for place in sorted(outcomes))))
@@ -119,7 +107,7 @@ def _run_all(console: Console, plan: Plan, folder: Path, *, observers: list[Any]
     return not failed
 
 
-def _tune(console: Console, plan: Plan, folder: Path, write_best: Path | None, where: dict[str, Any]) -> bool:
+def _tune(console: Console, plan: Plan, folder: Path, where: dict[str, Any]) -> bool:
     """Carries out a search, with a line for each trial, and tells the best ones."""
     firsts = [group[0] for group in plan.groups()]
     groups, metric = labels(firsts), plan.search.metric if plan.search else ""
@@ -147,10 +135,6 @@ def _tune(console: Console, plan: Plan, folder: Path, write_best: Path | None, w
         by = f"set by\n  {escape(options)}" if options else "with the file's own values"
         line = f"best of {groups[trial.group]}: trial {trial.number}, {metric} {trial.score:.4g}, {by}"
         console.print(line, soft_wrap=True)
-    if write_best is not None and (scenario := best_scenario(trials, plan)):
-        with replacing(write_best) as hidden:
-            hidden.write_text(as_yaml(scenario.resolved()), encoding="utf-8")
-        console.print(f"the best scenario is in {escape(str(write_best))}", soft_wrap=True)
     failed = [(trial, outcome) for trial in trials for outcome in trial.outcomes if outcome.status == "failed"]
     for trial, outcome in failed:
         _show_failure(console, f"{groups[trial.group]}  trial {trial.number}", outcome)

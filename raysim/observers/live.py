@@ -1,9 +1,7 @@
-"""Progress of runs: bars in a terminal or a notebook, and elsewhere lines, which logs and files can keep."""
+"""Progress of runs: bars in a terminal, and elsewhere lines, which notebooks, logs and files can keep."""
 
 from __future__ import annotations
 
-import html
-import io
 import math
 import sys
 import time
@@ -14,16 +12,13 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
 
 from raysim.engine.progress import Progress
 from raysim.observers.observer import Observer, RunBegin, RunEnd
 from raysim.parts.part import NonNegative
 from results.terminal import Terminal
-
-_EVERY_S = 0.2  # least wall seconds between two changes of a notebook's output
-_COLUMNS = 160  # letters of a line in a notebook's output, at most
 
 
 class Shown(NamedTuple):
@@ -35,14 +30,14 @@ class Shown(NamedTuple):
 
 @contextmanager
 def showing(wanted: bool, runs: int | None = None) -> Iterator[Shown]:
-    """Shows progress within the block, on standard error or in a notebook's output.
+    """Shows progress within the block, on standard error.
 
     wanted: whether anything is to be shown. runs: how many there are to be; None: one, which is no sweep.
     """
     if not wanted:
         yield Shown([], lambda: None)
-    elif (notebook := in_notebook()) or sys.stderr.isatty():
-        with NotebookBars() if notebook else bars(Terminal(stderr=True), transient=False) as display:
+    elif sys.stderr.isatty():
+        with bars(Terminal(stderr=True), transient=False) as display:
             if runs is None:
                 yield Shown([Bar(display, kept=True)], lambda: None)
             else:
@@ -52,47 +47,11 @@ def showing(wanted: bool, runs: int | None = None) -> Iterator[Shown]:
         yield Shown([LateLines()], lambda: None)
 
 
-def in_notebook() -> bool:
-    """Tells whether the program is run by a notebook, or by what shows its output as one does."""
-    ipython = sys.modules.get("IPython")
-    return ipython is not None and getattr(ipython.get_ipython(), "kernel", None) is not None
-
-
 def bars(console: Console, *, transient: bool) -> Bars:
     """Returns an empty display of bars. transient: whether its lines go in the end."""
     columns = TextColumn("{task.description}"), MofNCompleteColumn(), TextColumn("{task.fields[state]}")
     # No column is a bar, because all of this must fit in 80 columns.
     return Bars(*columns, TimeElapsedColumn(), console=console, transient=transient)
-
-
-class NotebookBars(Bars):
-    """Bars in the output of a notebook's cell. It needs no widgets: the output is replaced a few times a second."""
-
-    def __init__(self) -> None:
-        from IPython.display import DisplayHandle
-
-        columns = TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn()
-        super().__init__(*columns, TextColumn("{task.fields[state]}"), auto_refresh=False)
-        self._handle, self._shown_at = DisplayHandle(), -math.inf
-
-    def start(self) -> None:
-        self._handle.display({"text/html": ""}, raw=True)
-
-    def stop(self) -> None:
-        self._shown_at = -math.inf
-        self.refresh()
-
-    def update(self, *args: Any, **changes: Any) -> None:
-        super().update(*args, **changes)
-        self.refresh()
-
-    def refresh(self) -> None:
-        with self._lock:  # runs of a sweep are shown from several threads
-            if time.monotonic() - self._shown_at >= _EVERY_S:
-                self._shown_at = time.monotonic()
-                console = Terminal(file=io.StringIO(), width=_COLUMNS, force_jupyter=False)
-                console.print(self.get_renderable())
-                self._handle.update({"text/html": f"<pre>{html.escape(console.file.getvalue())}</pre>"}, raw=True)  # type: ignore[attr-defined]
 
 
 class Bar(Observer):

@@ -1,11 +1,9 @@
 """The dry run: it writes a scenario's timeline into the tables of a run, and trains nothing."""
 
-import gc
 import logging
 import math
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -60,10 +58,9 @@ def _write(scenario: Scenario, folder: Path) -> None:
     recorder: Recorder = family.recorder(writer)
     outcome: dict[str, Any] = {}
     try:
-        with _rare_collections():
-            federation = federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
-            recorder.partition(federation.partition_table())
-            deque(family.dry(recorder, federation, lambda: family.worker(federation).cost()), maxlen=0)
+        federation = federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
+        recorder.partition(federation.partition_table())
+        deque(family.dry(recorder, federation, lambda: family.worker(federation).cost()), maxlen=0)
     except (Exception, SystemExit) as error:
         outcome = {"status": Status.FAILED, "error": describe(error)}
         raise
@@ -73,22 +70,6 @@ def _write(scenario: Scenario, folder: Path) -> None:
     finally:
         writer.close()
         replace(record, finished_at=now(), **recorder.outcome(), **outcome).write(folder)
-
-
-@contextmanager
-def _rare_collections() -> Iterator[None]:
-    """Within the block, Python looks for cyclic garbage rarely, and never among the objects that were there before.
-
-    A timeline leaves no such garbage, and looking for it would take a sixth of a long one's time.
-    """
-    before = gc.get_threshold()
-    gc.freeze()
-    gc.set_threshold(50_000)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-        gc.unfreeze()
 
 
 def _unknown(scenario: Scenario) -> Iterator[Problem]:

@@ -25,7 +25,7 @@ def explained(failed: JobFailed, scenario: Scenario, pool: Pool | None = None) -
             share = "take fewer worker processes (--local), or "
         elif isinstance(pool, InlinePool):
             share = ""
-        cause += f"; {share}lower {training}; raysim doctor measures what a client needs"
+        cause += f"; {share}lower {training}"
     if culprit := culprit_of(failed.frames, scenario):
         cause += f" - raised in {culprit}"
     return failed if cause == failed.cause else JobFailed(failed.label, cause, failed.traceback)

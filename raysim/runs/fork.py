@@ -15,7 +15,7 @@ from raysim.runs.lock import locked
 from raysim.runs.observing import watching
 from raysim.runs.place import RunPlace
 from raysim.runs.record import RunRecord
-from raysim.runs.result import Result, leaving_result
+from raysim.runs.result import Result
 from raysim.scenario import Scenario
 from raysim.scenario.family_checks import MOST_ROUNDS
 from results import Run, open_run, this_process
@@ -29,7 +29,6 @@ from results.store import copy_folder
 _FORKED = (*LATER, "algorithm.", "local.", "run.", "name")
 
 
-@leaving_result
 def fork(
     folder: str | Path,
     at: int,

@@ -15,7 +15,6 @@ from raysim.observers.observer import Callback, Observer, RunBegin, RunEnd, Watc
 from raysim.parts.errors import Problem, ScenarioError, StopRun
 from raysim.scenario import Scenario
 from raysim.scenario.load import no_faults
-from results import NotARun, Run
 from results.ending import why_early
 from results.schemas import require
 
@@ -135,25 +134,3 @@ def watching(scenario: Scenario, given: Sequence[Watcher], progress: bool, **abo
     """
     with showing(progress) as shown:
         yield Observing(scenario, observers_of(scenario, [*shown.observers, *given]), **about)
-
-
-def retell(run: Run, observer: Observer) -> None:
-    """Calls the observer's `begin`, its `rows` with all rows of each table that it wants, and its `end`, for a run that
-    is over.
-
-    There is no `progress`: it is not among what a run leaves. Raises NotARun if the run has not ended, and what the
-    observer raises.
-    """
-    if run.status in ("running", "forking", "dry"):
-        raise NotARun(f"{run.folder}: must be a run that has ended, got one that is {run.standing}; wait for its end")
-    observer.begin(begin_of(run))
-    for table in observer.tables:
-        observer.rows(table, run.table(table).to_pylist())
-    observer.end(RunEnd(run.status, why_early(run.info), None, run.info))
-
-
-def begin_of(run: Run) -> RunBegin:
-    """Returns what `begin` was told of a run, as its run.json says."""
-    sweep: dict[str, Any] = run.info.get("sweep") or {}
-    label = sweep.get("label") or run.info["name"]
-    return RunBegin(run.id, run.folder, run.info["scenario"], 0, 0, sweep.get("name"), label)

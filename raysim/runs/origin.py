@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from difflib import unified_diff
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from operator import attrgetter
@@ -35,8 +34,7 @@ from results.disk import replacing
 from results.store import local_copy
 
 _log = logging.getLogger("raysim")
-CODE, DIFF = "code", "working_tree.diff"  # names in the run's folder
-LARGEST_DIFF = 2**20  # bytes
+CODE = "code"  # name in the run's folder
 PATIENCE_S = 10.0  # seconds that git may take
 
 
@@ -69,7 +67,7 @@ def record_origin(origin: Origin, folder: Path) -> dict[str, Any]:
         with replacing(folder / CODE / path) as copy:
             copy.write_bytes(source.content)
     own = {(source.root / path).resolve(): source.content for path, source in origin.files.items() if source.root}
-    return origin.info | {"git": _working_tree(folder, own)}
+    return origin.info | {"git": _working_tree(own)}
 
 
 @contextmanager
@@ -140,29 +138,20 @@ class _KeptLoader(SourceFileLoader):
         super().exec_module(module)
 
 
-def _working_tree(folder: Path, own: dict[Path, bytes]) -> dict[str, Any] | None:
+def _working_tree(own: dict[Path, bytes]) -> dict[str, Any] | None:
     """Returns the commit in the current folder, and whether all own files are as committed; None if git knows of none.
 
-    How they differ is written into the run's folder, unless that is long. own: the files' contents by absolute path;
-    other files, which may hold secrets, are not looked at. git only reads objects: to compare a working tree, it would
-    run programs that the repository's settings name.
+    own: the files' contents by absolute path; other files, which may hold secrets, are not looked at. git only reads
+    objects: to compare a working tree, it would run programs that the repository's settings name.
     """
     both = _git("rev-parse", "--show-toplevel", "HEAD")
     top, head = both.rstrip().rsplit(b"\n", 1) if both else (_git("rev-parse", "--show-toplevel"), None)
     if top is None:
         return None
-    root, lines = Path(os.fsdecode(top.rstrip(b"\n"))), list[str]()
-    for path, content in own.items():
-        if path.is_relative_to(root):
-            name = path.relative_to(root).as_posix()
-            texts = [(_git("cat-file", "blob", f"HEAD:{name}") or b""), content]
-            before, now = (text.decode(errors="replace").splitlines(keepends=True) for text in texts)
-            lines += unified_diff(before, now, f"a/{name}", f"b/{name}")
-    diff = "".join(lines)
-    (folder / DIFF).unlink(missing_ok=True)  # that of a run that goes on
-    if 0 < len(diff) <= LARGEST_DIFF:
-        (folder / DIFF).write_text(diff, encoding="utf-8")
-    return {"commit": head and head.decode(), "clean": not diff}
+    root = Path(os.fsdecode(top.rstrip(b"\n")))
+    inside = {path.relative_to(root).as_posix(): content for path, content in own.items() if path.is_relative_to(root)}
+    clean = all(_git("cat-file", "blob", f"HEAD:{name}") == content for name, content in inside.items())
+    return {"commit": head and head.decode(), "clean": clean}
 
 
 def _git(*words: str) -> bytes | None:

@@ -46,8 +46,8 @@ def going_on(folder: Path | None, scenario: Scenario) -> Iterator[None]:
 class EarlierRuns:
     """The last run of each scenario below a folder that is over, and the last one that ended early.
 
-    A run is over if it finished or diverged, because it would end in the same way again, or if it was declared over. It
-    ended early if it was interrupted, killed or stopped, or failed.
+    A run is over if it finished or diverged, because it would end in the same way again. It ended early if it was
+    interrupted, killed or stopped, or failed.
     """
 
     def __init__(self, out: Path) -> None:

@@ -68,7 +68,6 @@ class RunRecord:
     best: Block | None = None
     rows: dict[str, int] | None = None
     seconds: dict[str, float | None] | None = None
-    declared_over: str | None = None
     further: Block = field(default_factory=dict)  # keys that this version does not know
 
     @classmethod

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-import logging
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 from safetensors import SafetensorError
@@ -29,9 +25,6 @@ if TYPE_CHECKING:
     from torch import nn
 
     from results.plot import Drawn
-
-Arguments = ParamSpec("Arguments")
-_log = logging.getLogger("raysim")
 
 
 class Result:
@@ -208,26 +201,3 @@ class Interrupted(KeyboardInterrupt):
 
     def __reduce__(self) -> tuple[type[Interrupted], tuple[Result]]:
         return Interrupted, (self.result,)
-
-
-def interactive() -> bool:
-    """Tells whether somebody types the program's statements one by one: in a notebook, IPython or Python's prompt."""
-    ipython = sys.modules.get("IPython")
-    return hasattr(sys, "ps1") or (ipython is not None and ipython.get_ipython() is not None)
-
-
-def leaving_result(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Lets a function return the result of an interrupted run where somebody is there to look at it. Elsewhere, the
-    interruption ends the program as any other does."""
-
-    @functools.wraps(function)
-    def call(*args: Arguments.args, **keys: Arguments.kwargs) -> Result:
-        try:
-            return function(*args, **keys)
-        except Interrupted as stop:
-            if not interactive():
-                raise
-            _log.warning(f"the run was interrupted; raysim.resume({str(stop.result.folder)!r}) goes on with it")
-            return stop.result
-
-    return call

@@ -1,16 +1,13 @@
-"""Runs scenarios from Python, goes on with runs that ended early, and declares them over: `raysim.run`,
-`raysim.resume` and `raysim.end`."""
+"""Runs scenarios from Python, and goes on with runs that ended early: `raysim.run` and `raysim.resume`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from raysim.observers.observer import Watcher
-from raysim.parts.errors import CannotGoOn
-from raysim.runs.changes import require_ended, resumed
+from raysim.runs.changes import resumed
 from raysim.runs.dry import dry_run
 from raysim.runs.execution import Execution
 from raysim.runs.launch import execution_of, fetch, launch, new_folder
@@ -18,8 +15,7 @@ from raysim.runs.lock import locked
 from raysim.runs.observing import watching
 from raysim.runs.place import RunPlace
 from raysim.runs.previous import EarlierRuns, OutOfDate, going_on
-from raysim.runs.record import RunRecord, now
-from raysim.runs.result import Result, leaving_result
+from raysim.runs.result import Result
 from raysim.scenario import Scenario
 from raysim.scenario.load import scenario_of
 from results import open_run
@@ -27,7 +23,6 @@ from results.disk import require_folder
 from results.location import location
 
 
-@leaving_result
 def run(
     scenario: Scenario | dict[str, Any] | str | Path,
     *,
@@ -55,11 +50,11 @@ def run(
     resume: if `out` holds a run of the scenario that is over and not out of date, return its result; if it holds one
     that ended early, go on with that. A run that diverges ends there with the status "diverged", unless
     `run.on_divergence` is go_on.
-    progress: show how far the run is, by a bar in a terminal or a notebook, and elsewhere by a line on standard error
-    every ten seconds.
+    progress: show how far the run is, by a bar in a terminal, and elsewhere by a line on standard error every ten
+    seconds.
 
-    If the run is interrupted, as by Ctrl-C, it raises Interrupted, a KeyboardInterrupt with a `result`. In a notebook
-    and at Python's prompt, it returns that result instead: its status is "interrupted", and `resume` goes on with it.
+    If the run is interrupted, as by Ctrl-C, it raises Interrupted, a KeyboardInterrupt with a `result`; `resume` goes
+    on with it.
 
     Raises RunFailed if a job of a client or of the server raises an exception; ScenarioError if the scenario is wrong,
     if a dry run cannot know the timeline, or if an inline run pins another `resources.cpu_capability` than torch, once
@@ -84,7 +79,6 @@ def run(
         return launch(scenario, lambda: execution_of(scenario, out, before), place, observing)
 
 
-@leaving_result
 def resume(
     folder: str | Path,
     overrides: Sequence[str] = (),
@@ -121,20 +115,3 @@ def scenario_to_resume(folder: Path, overrides: Sequence[str] = ()) -> Scenario:
     open_run(folder)  # raises NotARun
     with locked(folder) as lockable:
         return resumed(open_run(folder), lockable, overrides)
-
-
-def end(folder: str | Path) -> Result:
-    """Declares a run over that was stopped, interrupted or killed, failed or diverged, and returns its result.
-
-    Comparisons then count it with what it has, and sweeps and `resume=True` take it for done. It can still be resumed,
-    and is then as before. folder: the run's, or its URI. Raises CannotGoOn if the run is finished, or under way.
-    """
-    folder = open_run(location(folder)).folder.resolve()  # raises NotARun
-    with locked(folder) as lockable:
-        run = open_run(folder)
-        require_ended(run, lockable)
-        record = RunRecord.read(folder)
-        if record is None or record.status in ("finished", "dry", "forking"):
-            raise CannotGoOn(f"{folder}: must be a run that ended early, got one that is {run.status}")
-        replace(record, declared_over=now()).write(folder)
-    return Result(folder)

@@ -89,14 +89,6 @@ def best(trials: Sequence[Trial], plan: Plan) -> list[Trial]:
     return [_best_of((trial for trial in finished if trial.group == group), plan) for group in groups]
 
 
-def best_scenario(trials: Sequence[Trial], plan: Plan) -> Scenario | None:
-    """Returns the scenario of the best trial of all groups, with the first seed; None if no trial finished."""
-    if not (of_groups := best(trials, plan)):
-        return None
-    trial = _best_of(of_groups, plan)
-    return plan.groups(trial.values)[trial.group][0]
-
-
 def _best_of(finished: Iterable[Trial], plan: Plan) -> Trial:
     """Returns the first of the best trials, which have scores."""
     return (max if plan.direction == "maximize" else min)(finished, key=lambda trial: trial.score or 0.0)

@@ -106,10 +106,9 @@ def test_each_further_actor_must_have_room_on_one_node_with_its_labels(nodes: No
 
 
 @pytest.mark.cluster
-def test_doctor_examines_every_node_and_measures_a_share_of_a_gpu(nodes: Nodes, tmp_path: Path) -> None:
+def test_doctor_examines_every_node(nodes: Nodes, tmp_path: Path) -> None:
     path = write(tmp_path, digits(resources__gpus_per_client=0.5, resources__spread=True))
-    process = nodes.call("doctor", path, "--address", nodes.address, "--seconds", "1")
+    process = nodes.call("doctor", path, "--address", nodes.address)
     printed = process.communicate(timeout=PATIENT_S)[0]
     assert process.returncode == 0, printed
     assert printed.count("0.1.0 ") == 3
-    assert "proposed: --set resources.client_actors=" in printed

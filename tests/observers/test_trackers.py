@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from command_line import command, write
 from conftest import digits
+from retold import retell
 from toys_parts import Kept
 
 import raysim
 from raysim.engine.progress import Progress
 from raysim.observers.tracker import Points, RoundPoint
-from raysim.runs.observing import retell
 
 OWN_MODELS = {"algorithm": "ditto", "run__evaluate_clients": "all", "data__local_test": 0.2}
 PEERS = {"algorithm": "decfedavg", "topology": "ring", "data__clients": 6, "world": {}, "run__rounds": 4}

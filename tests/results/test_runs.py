@@ -57,16 +57,6 @@ def test_kinds_of_values(tmp_path: Path) -> None:
     }
 
 
-def test_polars_and_pandas_hold_the_same(tmp_path: Path) -> None:
-    polars = pytest.importorskip("polars")
-    made(tmp_path / "a", {"seed": 0})
-    made(tmp_path / "b", {"seed": 1})
-    runs = load(tmp_path)
-    frame = runs.polars("evaluations", ["value"])
-    assert isinstance(frame, polars.DataFrame)
-    assert frame.to_dict(as_series=False) == runs.pandas("evaluations", ["value"]).to_dict("list")
-
-
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NotARun, match="must be a folder of runs, but there is none"):
         load(tmp_path / "nowhere")

@@ -137,7 +137,7 @@ def test_runs_that_are_over_are_read_once_until_they_change(tmp_path: Path) -> N
     (first,), (second,) = watched.look(), watched.look()
     assert second is first
     info = json.loads((folder / "run.json").read_text())
-    (folder / "run.json").write_text(json.dumps({**info, "declared_over": "2026-01-01"}))
+    (folder / "run.json").write_text(json.dumps({**info, "notes": ["another"]}))
     assert watched.look()[0] is not first
 
 

@@ -9,7 +9,6 @@ from rich.console import Console
 from table_rows import NEVER, evaluation, step, update
 
 from results import Run, Writer, open_run, summary, write_json
-from results.ending import Status
 from results.schemas import EvaluationRow, StepRow, UpdateRow
 
 INFO = {
@@ -104,21 +103,3 @@ def test_a_summary_fits_eighty_columns(tmp_path: Path, info: dict[str, Any]) -> 
     assert "2 client test  accuracy" in text
     assert info["error"] is None or info["error"] in text
     assert max(map(len, text.splitlines())) <= 80
-
-
-@pytest.mark.parametrize(
-    ("keys", "told"),
-    [
-        ({}, "a smaller local.lr, a warm-up of it or clip_norm among local.gradients"),
-        (
-            {"local.lr": 0.5, "local.gradients": '[{"name": "clip_norm"}]', "algorithm.server_lr": 3.0},
-            "a smaller local.lr than 0.5, a warm-up of it or a smaller algorithm.server_lr than 3",
-        ),
-        (
-            {"local.lr": "step(start=1)", "local.lr.warmup": 3.0, "local.gradients": "[clip_norm]"},
-            "a smaller local.lr than step(start=1)",
-        ),
-    ],
-)
-def test_the_cure_of_a_divergence_is_what_the_scenario_does_not_do_yet(keys: dict[str, Any], told: str) -> None:
-    assert Status.DIVERGED.cure(keys) == told

@@ -1,0 +1,28 @@
+"""The command `generate`, which lets a run's language model go on with a text."""
+
+from typing import Annotated
+
+import typer
+
+from raysim.cli.bad_input import refusing_wrong_runs
+from raysim.cli.options import RunFolder
+from raysim.parts.errors import BadValue
+from raysim.runs.generate import generate as go_on
+from raysim.runs.generate import keep
+from raysim.runs.result import Result
+
+
+def generate(
+    run: RunFolder,
+    prompt: Annotated[str, typer.Argument(help="The text to go on with.")],
+    tokens: Annotated[int, typer.Option(min=1, help="Most tokens that are added.")] = 100,
+    temperature: Annotated[
+        float, typer.Option(min=0, help="0: the most probable token each time; 1: drawn by their probabilities.")
+    ] = 0.0,
+    seed: Annotated[int, typer.Option(help="The seed of the draws.")] = 0,
+) -> None:
+    """Let the final language model of a run go on with a text. It is printed, and added to generated.txt there."""
+    with refusing_wrong_runs(BadValue, FileNotFoundError):
+        text = go_on(Result(run), prompt, tokens, temperature, seed)
+    typer.echo(text)
+    keep(run, text)
