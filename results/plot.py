@@ -22,7 +22,7 @@ from results.texts import quoted
 
 BANDS = ("minmax", "std", "ci", "none")
 FORMATS = ("pdf", "svg", "png")
-_SUBJECTS = ("global", "client", "unseen", "peer")
+_SUBJECTS = ("global", "slice", "client", "unseen", "peer")
 
 
 class Drawn(TypedDict, total=False):

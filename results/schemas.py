@@ -173,11 +173,18 @@ class EvaluationRow(TimedRow):
     """One row for each metric of each model that was evaluated."""
 
     subject: Text = column(
-        "Whose model was evaluated: global, the server's model; client, what one client predicts with; unseen, "
-        "what a client predicts with that took no part and adapted to the last model; peer, one peer's model; "
-        "peers, all evaluated peers together."
+        "Whose model was evaluated: global, the server's model; slice, a narrower model that it holds; client, what "
+        "one client predicts with; unseen, what a client predicts with that took no part and adapted to the last "
+        "model; peer, one peer's model; peers, all evaluated peers together."
     )
-    member: Int | None = optional("The client or peer; null for the subjects global and peers.")
+    member: Int | None = optional(
+        "The client or peer, or the number of the slice; null for the subjects global and peers."
+    )
+    level: Number | None = optional(
+        "Width of the model, as a share of the server's; null for the subject global, and where all clients train the "
+        "server's model.",
+        "sparse",
+    )
     picked: Int | None = optional(
         "How often the client had taken part by then, which is how many of its updates server steps had used. "
         "With 0, it still predicts with what it began with; null for all subjects but client.",

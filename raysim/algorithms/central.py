@@ -32,6 +32,10 @@ class Central(Algorithm):
     as the slice of its level, and vectors that are shaped like that slice reach `step` with zeros around them;
     `task.held` says what of them is held."""
 
+    pools_statistics: ClassVar[bool] = False
+    """Whether clients keep no running statistics of BatchNorm, and send none. Those with which a model is evaluated and
+    saved are then collected over the samples of all clients, in a pass of their own."""
+
     @property
     @abstractmethod
     def trigger(self) -> Trigger:

@@ -26,6 +26,7 @@ class HeteroFL(Moving):
     """Averages models of several widths, each parameter over the clients that hold it (Diao et al. 2021)."""
 
     takes_levels: ClassVar[bool] = True
+    pools_statistics: ClassVar[bool] = True
 
     name: str = "heterofl"
     weights: Literal["uniform", "samples"] = "uniform"
@@ -54,9 +55,11 @@ class HeteroFL(Moving):
             yield Problem(f"model.{key}", text)
 
     def prepare(self, module: TorchModule, level: float) -> None:
-        from raysim.models.widths import divide_hidden, keep_statistics
+        from raysim.local.batch_norm import tracking
+        from raysim.models.widths import divide_hidden
 
-        keep_statistics(module)
+        for norm in tracking(module).values():
+            vars(norm)["momentum"] = 0.0  # so that running statistics stay as they are
         if self.scaled and level < 1:
             divide_hidden(module, level)
 

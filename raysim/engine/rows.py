@@ -148,6 +148,7 @@ def of_evaluation(
     values: Mapping[str, float | None],
     samples: int,
     picked: int | None = None,
+    level: float | None = None,
 ) -> Iterator[EvaluationRow]:
     """Yields a row for each metric. samples: the number of samples that the metrics are means over."""
     for metric, value in values.items():
@@ -156,6 +157,7 @@ def of_evaluation(
             subject=subject,
             member=member,
             picked=picked,
+            level=level,
             split=split,
             metric=metric,
             value=value,

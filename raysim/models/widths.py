@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from torch import nn
-from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd
 
 from raysim.parts.errors import BadValue
@@ -134,13 +133,6 @@ def all_in_heads(module: nn.Module) -> dict[str, tuple[int, int]]:
         if own and name.endswith(".self") and beside in dict(module.named_parameters()):
             found[beside] = 1, next(iter(own.values()))[1]
     return found
-
-
-def keep_statistics(module: nn.Module) -> None:
-    """Lets layers normalise by their batches in training, and leave their running statistics as they are."""
-    for norm in module.modules():
-        if isinstance(norm, _NormBase):
-            norm.momentum = 0.0
 
 
 def divide_hidden(module: nn.Module, level: float) -> None:

@@ -14,7 +14,7 @@ from raysim.parts.part import as_tuples
 from raysim.parts.process import isolated
 from raysim.runs.models import digest_of
 from raysim.runs.origin import kept_code
-from raysim.scenario.load import parse_model
+from raysim.scenario.load import parse_model, read_back
 from results import NotARun, Run, Runs, open_run, summary
 from results.store import local_copy
 from results.texts import cut
@@ -90,20 +90,23 @@ class Result:
         """
         return self._final("clients.safetensors")
 
-    def state_dict(self, peer: int | None = None, *, best: bool = False) -> dict[str, Any]:
+    def state_dict(self, peer: int | None = None, *, best: bool = False, level: float | None = None) -> dict[str, Any]:
         """Returns the last model's tensors by name, in torch's standard layout, as `load_state_dict` takes them.
 
-        peer, best: see `module`.
+        peer, best, level: see `module`.
         """
-        named = self._filled(self._of_peer(peer, best=best)).state_dict()
+        named = self.module(peer, best=best, level=level).state_dict()
         return {name: _in_standard_layout(value) for name, value in named.items()}
 
-    def module(self, peer: int | None = None, *, best: bool = False) -> nn.Module:
+    def module(self, peer: int | None = None, *, best: bool = False, level: float | None = None) -> nn.Module:
         """Returns the last global model, or in a run of peers the model of one peer, in eval mode.
 
-        peer: the peer's number, by default 0. best: see `vectors`. Raises ValueError if there is no such peer.
+        peer: the peer's number, by default 0. best: see `vectors`. level: returns the narrower model of this width that
+        the global one holds, as a client of a level of `capacity` would receive it. Raises ValueError if there is no
+        such peer or level.
         """
-        return _evaluating(self._filled(self._of_peer(peer, best=best)))
+        saved = self._of_peer(peer, best=best)
+        return _evaluating(self._filled(saved) if level is None else self._slice(saved, level, best))
 
     def client_module(self, client: int) -> nn.Module:
         """Returns a client's own last model in eval mode, if the scenario had `run.save_clients`.
@@ -154,8 +157,32 @@ class Result:
             raise ValueError(f"peer: must be from 0 to {peers - 1}, got {peer}; take one of the run's peers")
         return {key: rows[row] for key, rows in vectors.items()}
 
-    def _filled(self, saved: dict[str, Any]) -> nn.Module:
-        """Returns the scenario's module in training mode, filled with flat vectors."""
+    def _slice(self, saved: dict[str, Any], level: float, best: bool) -> nn.Module:
+        """Returns the narrower module that the global model holds, in training mode."""
+        from raysim.models.build import initialise
+        from raysim.models.layout import Layout
+        from raysim.models.slices import Slices
+
+        scenario = read_back(self.info["scenario"], str(self.folder / "run.json"))
+        if level not in scenario.levels:
+            known = ", ".join(f"{one:g}" for one in scenario.levels) or "none, for all clients train the server's model"
+            raise ValueError(f"level: must be one that clients have, got {level!r}; they are {known}")
+        if level == 1:
+            return self._filled(saved)
+        of = self.info["best"] if best else self.info.get("left") or self.info["totals"]
+        version = int(of.get("step", of.get("steps", 0)))
+        with kept_code(self.folder, self.info), isolated(torch=True):
+            model = self._model or scenario.model
+            given = (as_tuples(self.info["input_shape"]), self.info["classes"], self.info["seed"])
+            pair = [initialise(model, *given, width) for width in (1.0, level)]
+            layouts = [Layout(one, channels_last=model.channels_last) for one in pair]
+            slices = Slices(pair[0], layouts[0], pair[1], layouts[1])
+            index = slices.of(scenario.central.first_unit(version))
+        buffers = saved.get(f"buffers {level:g}", saved["buffers"][index.buffers.numpy()])
+        return self._filled({"w": saved["w"][index.w.numpy()], "buffers": buffers}, level)
+
+    def _filled(self, saved: dict[str, Any], width: float = 1.0) -> nn.Module:
+        """Returns the scenario's module of a width in training mode, filled with flat vectors."""
         import torch
 
         from raysim.models.build import initialise
@@ -167,7 +194,7 @@ class Result:
         with kept_code(self.folder, self.info), isolated(torch=True):
             model = self._model or parse_model(self.info["scenario"]["model"], str(file))
             shape = as_tuples(self.info["input_shape"])
-            module = initialise(model, shape, self.info["classes"], self.info["seed"])
+            module = initialise(model, shape, self.info["classes"], self.info["seed"], width)
             w, buffers = torch.tensor(saved["w"]), torch.tensor(saved["buffers"])
             layout = Layout(module, model.personal, channels_last=model.channels_last, norm=model.norm)
             if layout.size != len(w):

@@ -11,22 +11,28 @@ from torch import Tensor
 
 from actors import Answer, Value
 from raysim.algorithms import Central
+from raysim.local.batch_norm import pooled, sums, tracking
 from raysim.local.model import Model
+from raysim.local.net import Net
 from raysim.local.task import Task
+from raysim.parts.rng import generator
 from raysim.terms import ClientState, Record, Wire
 from raysim.uplink.chain import shadows_each
 from raysim.workers import records, returned
-from raysim.workers.evaluation import joined
+from raysim.workers.evaluation import EVALUATION_BATCH, joined
 from raysim.workers.replies import ClientWire, Evaluated, MetricSums, Numbers, TrainedClient
 from raysim.workers.requests import (
     ChunkMember,
     ClientHandlers,
+    Collected,
     EvaluateClientsRequest,
     EvaluateRequest,
     KeptOutputs,
     MetricsRequest,
     OwnModels,
     SaveClientsRequest,
+    Served,
+    StatisticsRequest,
     TrainedChunk,
     TrainRequest,
     Update,
@@ -73,7 +79,7 @@ class ClientWorker(Workbench, ClientHandlers):
             messages[member.message] = self._received(member.message)
         (message, bound), client, number = messages[member.message], member.client, member.number
         began, variant = time.perf_counter(), self.variant(member.level)
-        net, shift = variant.net, self.algorithm.first_unit(member.version)
+        net, shift = variant.net, self.first_unit(member.version)
         seen, steps, predicted = net.seen, net.steps, net.predicted
         net.take_solves()
         self.logged.take()
@@ -127,17 +133,46 @@ class ClientWorker(Workbench, ClientHandlers):
     # --- evaluation ---------------------------------------------------------------------------------------------------
 
     def evaluate(self, request: EvaluateRequest) -> Answer[MetricSums, KeptOutputs]:
-        """Evaluates the server's model on some rows of a split. Leaves its outputs and the labels, if that is asked."""
+        """Evaluates a model on some rows of a split. Leaves its outputs and the labels, if that is asked."""
         kept: list[Record] = []
-        model = self.received(records.borrow(request.message.content, self.device))  # the network copies it
+        net, model = self.served(request.model)
         samples, rows = self.evaluator.splits[request.split]
-        self.net.take_solves()
-        with self.net.evaluating(model) as module:
+        net.take_solves()
+        with net.evaluating(model) as module:
             rows = rows[request.first : request.last]
             sums = self.evaluator.sums(module, samples, rows, kept if request.keeps else None)
         if not request.keeps:
             return Answer(sums, KeptOutputs(()))
         return Answer(sums, KeptOutputs((Value(records.send(joined(kept))),)))
+
+    def statistics(self, request: StatisticsRequest) -> Answer[None, Collected]:
+        """Collects statistics of BatchNorm for a model."""
+        net, model = self.served(request.model)
+        split, rows = self.evaluator.splits["train"]
+        drawn = generator(self.scenario.seed, "statistics").permutation(rows)[request.first : request.last]
+        pieces = (drawn[first : first + EVALUATION_BATCH] for first in range(0, len(drawn), EVALUATION_BATCH))
+        found = sums(net, model, (self.loader(split, piece)[0] for piece in pieces))
+        return Answer(None, Collected(Value(records.send(found))))
+
+    def served(self, served: Served) -> tuple[Net, Model]:
+        """Returns a model that is evaluated or saved, with its network."""
+        variant = self.variant(served.level)
+        message = records.borrow(served.message.content, self.device)  # the network copies it
+        model = self.received(variant.cut(message, self.first_unit(served.version)), variant.start)
+        return variant.net, self._with_statistics(model, variant, served)
+
+    def _with_statistics(self, model: Model, variant: Variant, served: Served) -> Model:
+        found = [records.borrow(value.content, self.device) for value in served.statistics]
+        return model.replace(buffers=pooled(model.buffers, variant.net.layout, found)) if found else model
+
+    def first_unit(self, version: int) -> int:
+        """Returns the unit with which slices of a version begin."""
+        return self.algorithm.first_unit(version)
+
+    @cached_property
+    def pools(self) -> bool:
+        """Whether statistics of BatchNorm are collected for evaluations."""
+        return self.algorithm.pools_statistics and bool(tracking(self.net.module))
 
     def metrics(self, request: MetricsRequest) -> Numbers:
         """Computes own metrics of the outputs that evaluations left."""
@@ -146,12 +181,12 @@ class ClientWorker(Workbench, ClientHandlers):
 
     def evaluate_clients(self, request: EvaluateClientsRequest) -> list[dict[str, Evaluated]]:
         """Evaluates each client's own model on its own samples, by split."""
-        message, _ = self._received(request.own.message)
+        messages = self._messages(request.own)
         evaluated = []
         for place, client in enumerate(request.own.clients):
             net = self.variant(request.own.levels[place]).net
             net.take_solves()
-            own = self._personal(request.own, place, message)
+            own = self._personal(request.own, place, messages)
             predictor = net.evaluating(own) if isinstance(own, Model) else nullcontext(own)
             with predictor as predict:
                 on = self.federation.evaluates_on(client)
@@ -163,22 +198,34 @@ class ClientWorker(Workbench, ClientHandlers):
 
         Raises TypeError if a client predicts with something other than a model.
         """
-        message, _ = self._received(request.own.message)
-        vectors = records.Stack()
+        messages, vectors = self._messages(request.own), records.Stack()
         for place in range(len(request.own.clients)):
-            own = self._personal(request.own, place, message)
+            own = self._personal(request.own, place, messages)
             if not isinstance(own, Model):
                 raise TypeError(f"run.save_clients: clients must predict with models, got {own!r}; leave the key out")
             vectors.add({"w": own.w, "buffers": own.buffers}, 1.0)
         return records.send(vectors.record)
 
-    def _personal(self, own: OwnModels, place: int, message: Record) -> Model | Callable[[Tensor], Tensor]:
-        """Returns what a client predicts with. place: the client's place in `own.clients`."""
+    def _messages(self, own: OwnModels) -> dict[float, Record]:
+        """Returns what clients of each level received, with statistics of BatchNorm if they are collected."""
+        whole, _ = self._received(own.models[0].message)
+        found = {}
+        for served in own.models:
+            variant = self.variant(served.level)
+            message = variant.cut(whole, self.first_unit(served.version))
+            with_own = self._with_statistics(self.received(message, variant.start), variant, served)
+            found[served.level] = {**message, "buffers": with_own.buffers} if served.statistics else message
+        return found
+
+    def _personal(
+        self, own: OwnModels, place: int, messages: dict[float, Record]
+    ) -> Model | Callable[[Tensor], Tensor]:
+        """Returns what a client predicts with. place: the client's place in `own.clients`. messages: what clients of
+        each level received."""
         client, number = own.clients[place], EVALUATING + own.version
         self.at(own.moment)
         who = f"client {client}, model version {own.version}, evaluate"
-        variant = self.variant(own.levels[place])
-        message = variant.cut(message, self.algorithm.first_unit(own.version))
+        variant, message = self.variant(own.levels[place]), messages[own.levels[place]]
         task = self.client_task(client, number, message, variant)
         state = self._state_in(own.states[place] if own.states else None).algorithm
         self.logged.take()
@@ -255,6 +302,7 @@ class ClientWorker(Workbench, ClientHandlers):
     def travelling(self, message: Record) -> Record:
         """Returns what of a message a client receives, without what is there only for evaluations."""
         not_sent = set() if "w" in self._entries else {"w", "buffers"} - self._entries  # buffers go with the model
+        not_sent |= {"buffers"} if self.pools else set()
         sent, _ = records.split(message, *not_sent)
         return sent
 

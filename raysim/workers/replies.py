@@ -61,6 +61,7 @@ class Described(NamedTuple):
     forward_flops: float | None  # of one sample's forward pass; None if they cannot be counted
     flops_at: dict[float, float]  # those of clients of each level; {} where all train the server's model
     state: tuple[str, ...] = ()  # names of the entries of the server's state; () without a server
+    pools: bool = False  # whether statistics of BatchNorm are collected for evaluations, with a server
     stateful: bool = False  # whether clients keep state, with a server
 
 

@@ -32,6 +32,7 @@ class ClientHandlers(Protocol):
     """What a worker that trains and evaluates clients must do for the requests below."""
 
     def train(self, request: TrainRequest) -> Answer[list[TrainedClient], TrainedChunk]: ...
+    def statistics(self, request: StatisticsRequest) -> Answer[None, Collected]: ...
     def evaluate(self, request: EvaluateRequest) -> Answer[MetricSums, KeptOutputs]: ...
     def metrics(self, request: MetricsRequest) -> Numbers: ...
     def evaluate_clients(self, request: EvaluateClientsRequest) -> list[dict[str, Evaluated]]: ...
@@ -154,6 +155,40 @@ class StepRequest(Request[StepReply, SteppedState]):
 # --- evaluation -------------------------------------------------------------------------------------------------------
 
 
+class Served(NamedTuple):
+    """A model that is evaluated or saved: the server's, or its slice of a level."""
+
+    message: Value[Wire]
+    version: int
+    level: float = 1.0
+    statistics: tuple[Value[Wire], ...] = ()  # what `StatisticsRequest` left of it; () if the message has them
+
+
+class Collected(NamedTuple):
+    """What collecting statistics leaves."""
+
+    sums: Value[Wire]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatisticsRequest(Request[None, Collected]):
+    """Collects statistics of BatchNorm over the training samples `first` to `last`, in a random order."""
+
+    name = "statistics"
+    model: Served
+    first: int
+    last: int  # exclusive
+
+    def leaves(self) -> Collected:
+        return Collected(sums=Value())
+
+    def remade(self, left: Collected) -> tuple[Value[Wire], ...]:
+        return (left.sums,)
+
+    def call(self, worker: ClientHandlers, gang: Gang) -> Answer[None, Collected]:
+        return worker.statistics(self)
+
+
 class KeptOutputs(NamedTuple):
     """What an evaluation leaves."""
 
@@ -162,13 +197,13 @@ class KeptOutputs(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluateRequest(Request[MetricSums, KeptOutputs]):
-    """Evaluates the server's model on rows `first` to `last` of a split."""
+    """Evaluates a model on rows `first` to `last` of a split."""
 
     name = "evaluate"
     split: str
     first: int
     last: int  # exclusive
-    message: Value[Wire]
+    model: Served
     keeps: bool  # whether the model's outputs are kept, of which own metrics are computed
 
     def leaves(self) -> KeptOutputs:
@@ -200,7 +235,7 @@ class OwnModels(NamedTuple):
     version: int  # version of the server's model at that time
     moment: Moment  # when that version was made
     unseen: bool  # whether these clients never took part, and must first adapt to that model
-    message: Value[Wire]
+    models: tuple[Served, ...]  # that they received, of each level among them
     states: tuple[Value[ClientWire], ...]  # the clients' states, in order; () if clients keep none
 
 
@@ -228,10 +263,11 @@ class SaveClientsRequest(Query[dict[str, np.ndarray]]):
 
 @dataclass(frozen=True)
 class FinishRequest(Query[dict[str, np.ndarray]]):
-    """Fetches the final model as flat vectors `w` and `buffers`."""
+    """Fetches the final model as flat vectors `w` and `buffers` and, of slices that have statistics of their own,
+    `buffers` with a space and the level."""
 
     name = "finish"
-    message: Value[Wire]
+    models: tuple[Served, ...]
 
     def ask(self, worker: ServerHandlers) -> dict[str, np.ndarray]:
         return worker.finish(self)

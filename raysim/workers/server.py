@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -46,7 +47,8 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
         stateful = any(self.first_client()) or any(transform.keeps for transform in self.uplink)
         flops, (_, _, state) = {level: self._flops(level) for level in self.scenario.levels}, self._first()
         stateful = stateful or shadows_each(self.downlink)
-        return super().describe()._replace(state=tuple(state), stateful=stateful, flops_at=flops)
+        own: dict[str, Any] = {"stateful": stateful, "pools": self.pools, "flops_at": flops}
+        return super().describe()._replace(state=tuple(state), **own)
 
     def first(self, request: FirstRequest) -> Answer[None, First]:
         """Leaves the first message, the first state of any client, and each entry of the server's first state."""
@@ -212,7 +214,7 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
             variant = self.variant(arrival.level)
             rows = variant.net.rows_of(torch.from_numpy(self.labels_of(arrival.client)))
             of_client = {"w": torch.ones_like(variant.start.w) if rows is None else rows}
-            held.add_(variant.widen(of_client, self.algorithm.first_unit(arrival.version))["w"], alpha=weight)
+            held.add_(variant.widen(of_client, self.first_unit(arrival.version))["w"], alpha=weight)
             total.add_(weight)
         return held, total
 
@@ -238,9 +240,14 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
         return kept
 
     def finish(self, request: FinishRequest) -> dict[str, np.ndarray]:
-        """Returns the final model as flat vectors `w` and `buffers`."""
-        model = self.received(records.receive(request.message.content, self.device))
-        return records.send({"w": model.w, "buffers": model.buffers})
+        """Returns the final model as flat vectors `w` and `buffers`, and the buffers of slices."""
+        found: Record = {}
+        for served in request.models:
+            _, model = self.served(served)
+            whole = served.level == 1
+            found |= {"w": model.w} if whole else {}
+            found["buffers" if whole else f"buffers {served.level:g}"] = model.buffers
+        return records.send(found)
 
 
 def _searched(search: SearchResult) -> Searched:

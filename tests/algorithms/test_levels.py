@@ -12,16 +12,19 @@ from conftest import Raw, Simulate, digits, quadratic
 from pytest import approx
 
 from actors import Gang, Value
-from raysim import ScenarioError, parse_scenario
+from raysim import Scenario, ScenarioError, parse_scenario
 from raysim.algorithms import HeteroFL
 from raysim.algorithms.heterofl import masked
 from raysim.data import federate
 from raysim.laws.runs import PicklingPool, carried_out
+from raysim.local.batch_norm import pooled, sums
+from raysim.local.net import Net
 from raysim.local.outputs import cross_entropy
 from raysim.terms import Arrival
 from raysim.workers.server import ServerWorker
 from raysim.workers.workshop import BecomeServer, Workshop
 
+CPU = torch.device("cpu")
 HALF: Raw = {"name": "half", "members": [1], "model": {"width": 0.5}}
 WORLD: Raw = {"dispatch": {"per_round": 6}}
 LEVELS: Raw = {"levels": [1.0, 0.5, 0.25]}
@@ -36,6 +39,12 @@ def last(simulate: Simulate, algorithm: Any, world: Raw, rounds: int = 1, **more
 
 def block(start: float = 0.0, sizes: tuple[int, ...] = (4,)) -> Raw:
     return {"name": "toys_levels:Block", "start": start, "sizes": sizes}
+
+
+def server(scenario: Scenario) -> ServerWorker:
+    """A worker that does steps, in this process."""
+    federation = federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
+    return BecomeServer(Value(federation)).build(Workshop(scenario, 0.0))
 
 
 BOTH: Raw = {"dispatch": {"picks": [[0, 1]]}}
@@ -139,12 +148,12 @@ def test_sums_are_those_of_named_matrices(name: str, seed: int) -> None:
     hidden = [int(n) for n in draw.integers(3, 9, 2)]
     raw = digits(algorithm=name, capacity=LEVELS, world=WORLD, model={"name": "mlp", "hidden": hidden})
     scenario = parse_scenario(raw)
-    federation = federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
-    worker: ServerWorker = BecomeServer(Value(federation)).build(Workshop(scenario, 0.0))
+    worker = server(scenario)
+    federation = worker.federation
     sizes = [64, *hidden, 10]
-    server = [(draw.normal(size=(o, i)), draw.normal(size=o)) for i, o in pairwise(sizes)]
-    sums = [(np.zeros_like(w), np.zeros_like(b)) for w, b in server]
-    counts = [(np.zeros_like(w), np.zeros_like(b)) for w, b in server]
+    before = [(draw.normal(size=(o, i)), draw.normal(size=o)) for i, o in pairwise(sizes)]
+    sums = [(np.zeros_like(w), np.zeros_like(b)) for w, b in before]
+    counts = [(np.zeros_like(w), np.zeros_like(b)) for w, b in before]
     arrivals, total = [], torch.zeros(worker.net.layout.size)
     for client in range(4):
         level, version = float(draw.choice(LEVELS["levels"])), int(draw.integers(5))
@@ -173,17 +182,72 @@ def test_sums_are_those_of_named_matrices(name: str, seed: int) -> None:
         update = {"delta": torch.tensor(np.concatenate(pieces)).float()}
         first = worker.algorithm.first_unit(version)
         total += worker.variant(level).widen(update, first)["delta"] / 4
-    w = torch.tensor(np.concatenate([part.ravel() for pair in server for part in pair])).float()
+    w = torch.tensor(np.concatenate([part.ravel() for pair in before for part in pair])).float()
     state = {"w": w, "buffers": worker.start.buffers}
     task = worker.server_task(Gang(), 1, state)
     found = worker.algorithm.step(state, arrivals, {"delta": total}, task)
     assert isinstance(found, dict)
     flat = [
         (value + np.divide(one, many, out=np.zeros_like(one), where=many > 0)).ravel()
-        for pair, added, number in zip(server, sums, counts, strict=True)
+        for pair, added, number in zip(before, sums, counts, strict=True)
         for value, one, many in zip(pair, added, number, strict=True)
     ]
     np.testing.assert_allclose(found["w"].numpy(), np.concatenate(flat), rtol=1e-4, atol=1e-5)
+
+
+# --- models that are evaluated and left -------------------------------------------------------------------------------
+
+
+def test_statistics_count_samples_and_not_batches() -> None:
+    """Batches (1, 3) and (5, 7, 9): 5 and 8, in whatever parts they are collected."""
+    net = Net(
+        torch.nn.Sequential(torch.nn.BatchNorm1d(1, momentum=0.0), torch.nn.Linear(1, 2)), (), "cross_entropy", CPU
+    )
+    batches = [torch.tensor([[1.0], [3.0]]), torch.tensor([[5.0], [7.0], [9.0]])]
+    start = net.model()
+    for parts in ([batches], [batches[:1], batches[1:]]):
+        found = [sums(net, start, part) for part in parts]
+        assert pooled(start.buffers, net.layout, found).tolist() == [5, 8]
+    assert torch.equal(net.model().buffers, start.buffers)
+
+
+def test_slices_are_evaluated_and_left_with_statistics_of_their_own(simulate: Simulate) -> None:
+    """BatchNorm's statistics are those of all training samples; each width has its own, and a saved slice predicts as
+    it was evaluated."""
+    raw = digits(
+        algorithm="fedrolex",
+        capacity=LEVELS,
+        world=WORLD,
+        model={"name": "module", "module": "toys_levels:Normed"},
+        data={"name": "digits", "clients": 10, "partition": "iid", "local_test": 0.2},
+        run={"rounds": 3, "evaluate_every": 3, "evaluate_clients": "all", "keep_best": None},
+    )
+    result = simulate(raw)
+    rows = result.pandas("evaluations").query("metric == 'accuracy'")
+    slices = rows[rows.subject == "slice"]
+    assert slices.level.tolist() == [0.5, 0.25] and slices.member.tolist() == [1, 2]
+    own = rows[rows.subject == "client"]
+    of = {row.client: row.level for row in result.pandas("updates").itertuples()}
+    assert all(of[member] == level for member, level in zip(own.member, own.level, strict=True) if member in of)
+    worker = server(parse_scenario(raw))
+    whole = rows[rows.subject == "global"].value.item()
+    for level, expected in [(None, whole), *zip(slices.level, slices.value, strict=True)]:
+        module = result.module(level=level)
+        assert module[0].out_channels == {None: 6, 0.5: 3, 0.25: 2}[level]
+        split, where = worker.evaluator.splits["test"]
+        x, y = worker.loader(split, where)
+        with torch.no_grad():
+            assert float((module(x).argmax(1) == y).float().mean()) == approx(expected, abs=1e-6)
+        x, _ = worker.loader(*worker.evaluator.splits["train"])
+        with torch.no_grad():
+            first = module[0](x).transpose(0, 1).flatten(1)
+        torch.testing.assert_close(module[1].running_mean, first.mean(1), rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(module[1].running_var, first.var(1, unbiased=False), rtol=1e-4, atol=1e-5)
+    down = result.pandas("updates").query("status == 'used' and level == 1").down_bytes
+    assert set(down) == {4 * (6 * 9 + 3 * 6 + 7 * 10)}  # without statistics
+    assert "statistics" in set(result.pandas("tasks").task)
+    with pytest.raises(ValueError, match="level: must be one that clients have"):
+        result.module(level=0.3)
 
 
 # --- who has which level, and what it costs ---------------------------------------------------------------------------
@@ -245,6 +309,7 @@ def test_shares_are_kept_exactly(simulate: Simulate) -> None:
         ({"local__optimizer": {"name": "sgd", "momentum": 0.9, "keep": True}}, "local.optimizer.keep"),
         ({"model__personal": ["head"]}, "model.personal"),
         ({"algorithm": "fedrolex", "uplink": [{"name": "top_k", "share": 0.1, "memory": "ef14"}]}, "uplink.0"),
+        ({"downlink": [{"name": "half"}]}, "downlink"),
         ({"algorithm": {"name": "heterofl", "buffer": 3, "weights": "samples"}}, "algorithm.weights"),
         ({"algorithm": "decfedavg", "topology": "ring", "world": {}}, "capacity"),
         ({"capacity": {"levels": [1.0, 1.0]}}, "capacity"),

@@ -40,3 +40,11 @@ class Block(ModelPart):
 
     def build_at(self, width: float, shape: tuple[int, ...], num_classes: int) -> nn.Module:
         return Same(self.start, tuple(share_of(size, width) for size in self.sizes))
+
+
+class Normed(nn.Sequential):
+    """A convolution with BatchNorm."""
+
+    def __init__(self, input_shape: tuple[int, ...], classes: int) -> None:
+        conv, head = nn.Conv2d(input_shape[0], 6, 3), nn.Linear(6, classes)
+        super().__init__(conv, nn.BatchNorm2d(6), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), head)

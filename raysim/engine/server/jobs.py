@@ -1,5 +1,7 @@
 """Submits the jobs of a run with a server: training, server steps and evaluation."""
 
+from collections.abc import Iterator
+from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,6 +18,7 @@ from raysim.terms import ClientState, Moment, Wire
 from raysim.uplink.chain import shadows_each
 from raysim.workers.replies import Described, Evaluated, MetricSums, WorkCost
 from raysim.workers.requests import (
+    Collected,
     EvaluateClientsRequest,
     EvaluateRequest,
     FinishRequest,
@@ -24,6 +27,8 @@ from raysim.workers.requests import (
     MetricsRequest,
     OwnModels,
     SaveClientsRequest,
+    Served,
+    StatisticsRequest,
     StepRequest,
 )
 from raysim.workers.shared_requests import CLIENT, LOADER, SERVER, CostRequest, DescribeRequest, LoadRequest
@@ -61,6 +66,7 @@ class ServerJobs:
         self.made = Moment()  # when the newest version was made
         self._cost: WorkCost | None = None
         self.levels: Levels | None = None  # the simulation sets them
+        self._collected: dict[tuple[int, float], list[Job[None, Collected]]] = {}  # by version and level
 
     def cost(self) -> WorkCost:
         """Measures what a client's update costs, when it is called first."""
@@ -116,26 +122,49 @@ class ServerJobs:
     def _evaluation(self, version: int) -> PendingEvaluation:
         """Evaluates the newest version of the model. Returns the earlier evaluation if it had one."""
         if self._last is None or self._last[0] != version:
-            shards = {split: self._shards(version, split) for split in self.scenario.evaluated_splits}
+            models = {level: self._served(self._messages[version], version, level) for level in self._levels}
+            shards, *slices = (
+                {split: self._shards(models[level], split) for split in self.scenario.evaluated_splits}
+                for level in self._levels
+            )
             metrics = {}
             for split, jobs in shards.items() if self.scenario.run.metrics else ():
                 outputs = MetricsRequest(tuple(kept for job in jobs for kept in job.left.outputs))
                 metrics[split] = self._evaluate(version, outputs)
             clients = self._evaluate_clients(self._evaluated_clients, version)
-            self._last = version, PendingEvaluation(clients, shards, metrics)
+            narrow = dict(zip(self._levels[1:], slices, strict=True))
+            self._last = version, PendingEvaluation(clients, shards, metrics, narrow, [*self._collecting])
         return self._last[1]
 
     # --- evaluation ---------------------------------------------------------------------------------------------------
 
-    def _shards(self, version: int, split: str) -> list[Job[MetricSums, KeptOutputs]]:
+    def _shards(self, model: Served, split: str) -> list[Job[MetricSums, KeptOutputs]]:
         """Evaluates all rows of a split. Outputs are kept if there are own metrics, which need them all."""
-        total, keeps = self.described.evaluation_rows[split], bool(self.scenario.run.metrics)
-        jobs = []
-        for first in range(0, total, EVALUATION_SHARD):
-            last, message = min(first + EVALUATION_SHARD, total), self._messages[version]
-            request = EvaluateRequest(split=split, first=first, last=last, message=message, keeps=keeps)
-            jobs.append(self._evaluate(version, request))
-        return jobs
+        keeps = bool(self.scenario.run.metrics) and model.level == 1
+        pieces = _pieces(self.described.evaluation_rows[split])
+        requests = (EvaluateRequest(split=split, first=a, last=b, model=model, keeps=keeps) for a, b in pieces)
+        return [self._evaluate(model.version, request) for request in requests]
+
+    def _served(self, message: Value[Wire], version: int, level: float) -> Served:
+        """Returns the model of a level, with statistics of BatchNorm if these are collected, once for each version."""
+        if self.described.pools and (version, level) not in self._collected:
+            self._collected = {key: value for key, value in self._collected.items() if key[0] == version}
+            bare, total = Served(message, version, level), self.described.evaluation_rows["train"]
+            self._collected[version, level] = [
+                self._evaluate(version, StatisticsRequest(model=bare, first=first, last=last))
+                for first, last in _pieces(total)
+            ]
+        jobs = self._collected.get((version, level), ())
+        return Served(message, version, level, tuple(job.left.sums for job in jobs))
+
+    @property
+    def _collecting(self) -> Iterator[Job[None, Collected]]:
+        return chain.from_iterable(self._collected.values())
+
+    @property
+    def _levels(self) -> tuple[float, ...]:
+        """The levels at which the server's model is evaluated, first that of the whole."""
+        return 1.0, *(level for level in self.scenario.levels if level != 1)
 
     def _evaluate(self, version: int, request: Request[Result, Left]) -> Job[Result, Left]:
         # Its priority is after the next step's training, so that it fills the gaps.
@@ -144,7 +173,7 @@ class ServerJobs:
     def evaluate_unseen(self, version: int) -> PendingEvaluation:
         """Lets clients that never took part adapt to the last model, and evaluates their own models after that."""
         tested = [client for client in self.described.unseen.tolist() if self.described.held_out[client]]
-        return PendingEvaluation(self._evaluate_clients(tested, version, unseen=True), {}, {})
+        return PendingEvaluation(self._evaluate_clients(tested, version, unseen=True), {}, {}, {}, [])
 
     def _evaluate_clients(
         self, clients: list[int], version: int, *, unseen: bool = False
@@ -161,10 +190,12 @@ class ServerJobs:
         parts = [clients[first : first + EVALUATION_CLIENTS] for first in range(0, len(clients), EVALUATION_CLIENTS)]
         message, states = self._messages[version], self.training.states_of
         level = self.levels.of if self.levels else lambda client: 1.0
-        return [
-            OwnModels(tuple(part), tuple(map(level, part)), version, self.made, unseen, message, states(part))
-            for part in parts
-        ]
+        found = []
+        for part in parts:
+            levels = tuple(map(level, part))
+            models = tuple(self._served(message, version, one) for one in sorted(set(levels), reverse=True))
+            found.append(OwnModels(tuple(part), levels, version, self.made, unseen, models, states(part)))
+        return found
 
     # --- checkpoints --------------------------------------------------------------------------------------------------
 
@@ -192,6 +223,7 @@ class ServerJobs:
 
     def go_back(self, committed: Committed) -> None:
         """Takes the models and states of the records, and forgets what has been submitted since."""
+        self._collected.clear()
         for kind, versions in (("message", self._messages), ("received", self._received)):
             if kind == "message" or self._changed:
                 versions.clear()  # training shares it
@@ -218,9 +250,11 @@ class ServerJobs:
         """Returns the message of the newest version."""
         return self._messages[version]
 
-    def model_in(self, message: Value[Wire]) -> dict[str, np.ndarray]:
-        """Returns the model in a message as flat vectors `w` and `buffers`."""
-        request = FinishRequest(message)
+    def model_in(self, message: Value[Wire], version: int) -> dict[str, np.ndarray]:
+        """Returns the model in a message as flat vectors `w` and `buffers`, and buffers of its slices if they are
+        collected. version: that of the model."""
+        levels = self._levels if self.described.pools else self._levels[:1]
+        request = FinishRequest(tuple(self._served(message, version, level) for level in levels))
         return finished(self.pool, self.pool.submit(SERVER, request, label="fetch the final model")).result
 
     def own_models(self, version: int) -> dict[str, np.ndarray]:
@@ -234,6 +268,12 @@ class ServerJobs:
         vectors = [finished(self.pool, job).result for job in jobs]
         numbers = np.array([client for own in owns for client in own.clients])
         return {"client": numbers, **{key: np.concatenate([v[key] for v in vectors]) for key in vectors[0]}}
+
+
+def _pieces(total: int) -> Iterator[tuple[int, int]]:
+    """Yields the first row, and the one after the last, of each evaluation job of so many rows."""
+    for first in range(0, total, EVALUATION_SHARD):
+        yield first, min(first + EVALUATION_SHARD, total)
 
 
 def _evaluated_clients(scenario: Scenario, described: Described) -> list[int]:

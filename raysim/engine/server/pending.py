@@ -43,20 +43,28 @@ class PendingEvaluation(Pending):
     clients: list[tuple[list[int], Job[list[dict[str, Evaluated]], tuple[()]]]]
     shards: dict[str, list[Job[MetricSums, Any]]]  # by split
     metrics: dict[str, Job[Numbers, tuple[()]]]  # by split; {} without own metrics
+    slices: dict[float, dict[str, list[Job[MetricSums, Any]]]]  # by level and split: those of narrower models
+    statistics: list[Job[None, Any]]  # that collect statistics of BatchNorm; [] if models have them
 
     @property
     def jobs(self) -> Sequence[Job[Any, Any]]:
-        shards = chain.from_iterable(self.shards.values())
-        return [*shards, *self.metrics.values(), *(job for _, job in self.clients)]
+        shards = chain.from_iterable(jobs for of in (self.shards, *self.slices.values()) for jobs in of.values())
+        return [*self.statistics, *shards, *self.metrics.values(), *(job for _, job in self.clients)]
 
     @property
     def of_global(self) -> dict[str, Evaluated]:
         """By split, the result of evaluating the global model on all samples."""
-        found = {}
-        for split, jobs in self.shards.items():
-            sums = {key: sum(job.result[key] for job in jobs) for key in jobs[0].result}
-            found[split] = Evaluated(sums, self.metrics[split].result if self.metrics else {})
-        return found
+        own = {split: job.result for split, job in self.metrics.items()}
+        return {split: Evaluated(_sums(jobs), own.get(split, {})) for split, jobs in self.shards.items()}
+
+    @property
+    def of_slices(self) -> list[tuple[float, str, Evaluated]]:
+        """A level, a split, and what evaluating the slice of the global model gave."""
+        return [
+            (level, split, Evaluated(_sums(jobs), {}))
+            for level, of in self.slices.items()
+            for split, jobs in of.items()
+        ]
 
     @property
     def of_clients(self) -> list[tuple[int, str, Evaluated]]:
@@ -72,6 +80,10 @@ class PendingEvaluation(Pending):
             return rows.numbers(self.of_global[split].values)
         of_each = {metric: [values[metric] for values in own] for metric in own[0]}
         return rows.numbers({metric: _mean(values) for metric, values in of_each.items()})
+
+
+def _sums(jobs: Sequence[Job[MetricSums, Any]]) -> MetricSums:
+    return {key: sum(job.result[key] for job in jobs) for key in jobs[0].result}
 
 
 def _mean(values: list[float | None]) -> float | None:

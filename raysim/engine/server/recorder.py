@@ -84,12 +84,19 @@ class ServerRecorder(Recorder):
         self.early, self.ended_by = closed.early, closed.ends
 
     def evaluated(
-        self, happened: Closed, split: str, found: Evaluated, subject: str = "global", client: int | None = None
+        self,
+        happened: Closed,
+        split: str,
+        found: Evaluated,
+        subject: str = "global",
+        client: int | None = None,
+        level: float | None = None,
     ) -> None:
         """Writes one evaluation of one model on one split.
 
-        subject: whose model it is, which is "global", "client" or "unseen". client: the client's number, unless the
-        model is the global one.
+        subject: whose model it is, which is "global", "slice", "client" or "unseen". client: the client's number, or
+        the place of the slice, unless the model is the global one. level: the model's width, where it may be another
+        than the server's.
         """
         picked = self._picked[client] if client is not None and subject == "client" else None
-        self.add(rows.of_evaluation(happened, subject, client, split, found.values, found.samples, picked))
+        self.add(rows.of_evaluation(happened, subject, client, split, found.values, found.samples, picked, level))

@@ -172,8 +172,12 @@ class ServerSimulation:
         """Writes an evaluation. Returns the metrics on the first split that progress shows."""
         for split, found in pending.of_global.items():
             self._recorder.evaluated(closed, split, found)
+        for level, split, found in pending.of_slices:
+            place = self.scenario.levels.index(level)
+            self._recorder.evaluated(closed, split, found, "slice", place, level)
         for client, split, found in pending.of_clients:
-            self._recorder.evaluated(closed, split, found, "client", client)
+            of = self._levels.of(client) if self._levels else None
+            self._recorder.evaluated(closed, split, found, "client", client, of)
         if closed.version != self._evaluated:  # rounds without a step in between share one evaluation
             self._recorder.jobs(closed, pending.jobs, self.stopwatch.began)
         self._evaluated = closed.version
@@ -185,20 +189,20 @@ class ServerSimulation:
         assert self._end is not None  # every timeline closes a round
         self._evaluate_unseen(self._end)
         version = self._timeline.version
-        model = self._jobs.model_in(self._jobs.message(version))
+        model = self._jobs.model_in(self._jobs.message(version), version)
         own = self._jobs.own_models(version) if self.scenario.run.save_clients else None
         return Final(model, own, self._best())
 
     def _best(self) -> dict[str, np.ndarray] | None:
-        messages = [kept.value for kept in self.committed.best.values()]
-        return self._jobs.model_in(messages[0]) if messages else None
+        best = [(kept.value, int(key.partition("/")[2])) for key, kept in self.committed.best.items()]
+        return self._jobs.model_in(*best[0]) if best else None
 
     def model_keys(self) -> list[str]:
         return [f"message/{max(self.committed.numbered('message'))}"]
 
     def left(self) -> tuple[Final, dict[str, Any]]:
         found = self._good if self._recorder.diverged and self._good else self._newest()
-        return Final(self._jobs.model_in(found[0]), None, self._best()), found[1]
+        return Final(self._jobs.model_in(found[0], found[1]["step"]), None, self._best()), found[1]
 
     def _newest(self) -> tuple[Value[Any], dict[str, Any]]:
         """Returns the message of the last version that was written, and its step, round and virtual time."""
