@@ -24,6 +24,7 @@ LAWS: dict[str, Groups] = {
     "local.optimizer": training.OPTIMIZER,
     "local.lr": training.SCHEDULE,
     "uplink": training.UPLINK,
+    "downlink": training.UPLINK,
     "run.metrics": training.METRIC,
     "run.loss": training.LOSS,
     "run.observers": runs.OBSERVER,

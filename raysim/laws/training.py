@@ -8,6 +8,7 @@ from raysim.laws.subject import Broken, Groups, Subject
 from raysim.parts.part import is_number
 from raysim.schedules.schedule import TINY
 from raysim.terms import Moment, Record
+from raysim.uplink.chain import passed
 from raysim.uplink.uplink import Size, Uplink, UplinkPoint
 
 STEPS = 50
@@ -185,8 +186,45 @@ def it_sends_no_more_than_it_says(subject: Subject) -> None:
         raise Broken(f"size: must count what is sent, {found} numbers that are not zero, got {size.values} values")
 
 
+def draws_follow_the_key(subject: Subject) -> None:
+    """`send` gives the same for the same vector, state and key."""
+    for key in range(3):
+        (one, _), (other, _) = _sent(subject, _vector(), key), _sent(subject, _vector(), key)
+        if not torch.equal(one, other):
+            raise Broken("send: must draw from `at.draw` only, got other numbers when it was called again")
+
+
+def norms_obey_the_stretch(subject: Subject) -> None:
+    """No vector becomes longer than `stretch` says, if it says anything."""
+    transform: Uplink = subject.made.at(Moment())
+    if (most := transform.stretch(64)) is None:
+        return
+    for key in range(20):
+        given = _vector(key)
+        ratio = float(_sent(subject, given, key)[0].norm() / given.norm())
+        if ratio > most * 1.0001:
+            raise Broken(f"send: must lengthen no vector by more than stretch says, {most:g}, got {ratio:g}")
+
+
+def a_memory_loses_nothing(subject: Subject) -> None:
+    """With ef14, what was sent and what is remembered add up to what came in."""
+    transform: Uplink = subject.made.at(Moment())
+    if not transform.remembers or getattr(transform, "memory", "ef14") != "ef14" or transform.kind != "codec":
+        return
+    kept: dict[int, Record] = {}
+    came = sent = torch.zeros(64)
+    for key in range(5):
+        draw = torch.Generator().manual_seed
+        vector, kept, memory, _ = passed("uplink", {0: transform}, _vector(key), SHAPES, kept, draw)
+        came, sent = came + _vector(key), sent + vector
+    left = came - sent - (0.0 if memory is None else memory)
+    if getattr(transform, "decay", 1.0) == 1.0 and float(left.abs().max()) > 1e-4:
+        raise Broken(f"send: what is sent and remembered must add up to what came in, is off by {left.abs().max():g}")
+
+
 UPLINK: Groups = (
     (it_returns_a_vector_of_the_same_shape,),
-    (zero_and_what_is_not_finite_pass, it_sends_no_more_than_it_says),
+    (zero_and_what_is_not_finite_pass, it_sends_no_more_than_it_says, draws_follow_the_key),
+    (norms_obey_the_stretch, a_memory_loses_nothing),
     *RUNS,
 )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from raysim.parts.part import Fraction
 from raysim.terms import Tensor
@@ -23,7 +23,7 @@ class Remembering(Uplink):
     shadow: Literal["all", "client"] = "all"
     """Who has one copy. all: each version's increment goes to all clients, and one that was away is sent those that it
     missed, or the whole if that is smaller. client: the server keeps a copy for each client."""
-    decay: Annotated[Fraction, Field(examples=[0.9])] = 1.0
+    decay: Fraction = 1.0
     """With ef14, the factor of what was cut off when it is added next time, so that old parts fade."""
 
     @model_validator(mode="after")

@@ -36,7 +36,7 @@ class Topology(Part):
     weights: Annotated[Weighting, OneOf(WEIGHTINGS, "raysim.mixing_weights")] = Metropolis()
     """Weights of neighbours' messages, for algorithms that mix by weights: of what a peer hears or, for algorithms that
     push, of what it sends."""
-    step: Annotated[float, Field(gt=0, le=1, examples=[0.5])] = 1.0
+    step: Annotated[float, Field(gt=0, le=1)] = 1.0
     """How far such algorithms go towards the weighted mean (gamma). Where transforms of `uplink` change messages much,
     smaller steps are stable."""
 

@@ -762,6 +762,16 @@ class DrawsAnew(Uplink):
         return Decoded(vector + float(np.random.default_rng().normal()))
 
 
+class StretchesMore(Uplink):
+    name: str = "stretches_more"
+
+    def send(self, vector: Any, kept: Any, at: Any) -> Decoded:
+        return Decoded(vector * 2.0)
+
+    def stretch(self, length: int) -> float | None:
+        return 1.5
+
+
 class SaysLess(Uplink):
     name: str = "says_less"
 

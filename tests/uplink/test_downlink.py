@@ -1,6 +1,5 @@
 """Transforms of the server's message: what clients decode, what it costs, and the same bits however a run is done."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,12 +7,10 @@ import pytest
 from conftest import Raw, Simulate, digits, quadratic
 from pytest import approx
 
-from raysim import ScenarioError, parse_scenario, run
-from raysim.laws.runs import PicklingPool, carried_out
+from raysim import ScenarioError, parse_scenario
 
 TOP: Raw = {"name": "top_k", "share": 0.1, "memory": "shadow"}
 EACH: Raw = {**TOP, "shadow": "client"}
-RANK: Raw = {"name": "low_rank", "rank": 1, "memory": "shadow"}
 COMPUTE = {
     "name": "compute",
     **{
@@ -52,21 +49,6 @@ def test_what_changes_nothing_leaves_the_bits(algorithm: str, simulate: Simulate
         found = simulate({**raw, "downlink": [one]})
         assert np.array_equal(found.vectors()["w"], plain.vectors()["w"])
         assert found.pandas("evaluations").value.tolist() == plain.pandas("evaluations").value.tolist()
-
-
-RUNS = [
-    digits(algorithm={"name": "fedbuff", "buffer": 3}, downlink=[TOP, {"name": "quantise"}]),
-    digits(algorithm="fedasync", downlink=[EACH]),
-    digits(algorithm="scaffold", downlink=[RANK]),
-    digits(algorithm="fedavg", downlink=[{"name": "qsgd", "block": 16}]),
-]
-
-
-@pytest.mark.parametrize("raw", RUNS)
-def test_the_same_bits_when_a_run_goes_on(raw: Raw) -> None:
-    whole = carried_out(raw)
-    assert carried_out(raw, PicklingPool(), stop_after=2).digest == whole.digest
-    assert whole.digest != carried_out({**raw, "downlink": []}).digest
 
 
 def test_increments_that_were_missed_are_sent_or_the_whole_if_that_is_smaller(simulate: Simulate) -> None:
@@ -138,11 +120,3 @@ def test_a_copy_for_each_client_comes_to_the_model(simulate: Simulate) -> None:
 def test_what_is_refused(changes: Raw, text: str) -> None:
     with pytest.raises(ScenarioError, match=text):
         parse_scenario(digits(**changes))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("raw", RUNS)
-def test_the_same_bits_in_two_processes(raw: Raw, tmp_path: Path) -> None:
-    ways: list[Raw] = [{"inline": True}, {"local": 2}]
-    one, two = (run(parse_scenario(raw), out=tmp_path, progress=False, **how) for how in ways)
-    assert one.digest == two.digest

@@ -11,15 +11,12 @@ from pytest import approx
 import raysim
 from raysim import ScenarioError, parse_scenario, run
 from raysim.algorithms import Inbox
-from raysim.laws.runs import PicklingPool, carried_out
 from raysim.terms import ClientState, Record
 from raysim.uplink.chain import passed
 from raysim.uplink.sparse import TopNumbers
 
 U = [3.0, -1.0, 0.5, -4.0]
 SPARSE: Raw = {"name": "top_k", "share": 0.1, "memory": "ef14"}
-CHAIN = [SPARSE, {"name": "quantise", "bits": 8}, {"name": "clip_norm", "max": 0.5}]
-SERVER = digits(algorithm={"name": "fedbuff", "buffer": 3}, uplink=CHAIN, run__rounds=6, run__evaluate_every=3)
 PEERS = digits(algorithm="decfedavg", topology="ring", world={}, uplink=[{"name": "half"}], run__rounds=4)
 COMPUTE = {
     "name": "compute",
@@ -72,20 +69,6 @@ def test_a_state_is_the_same_after_a_file_held_it() -> None:
 def test_what_changes_nothing_leaves_the_bits(raw: Raw, simulate: Simulate) -> None:
     chain = [{"name": "top_k", "share": 1.0, "memory": "ef14"}, {"name": "clip_norm", "max": 1e9}]
     assert simulate({**raw, "uplink": chain}).digest == simulate(raw).digest
-
-
-@pytest.mark.parametrize("raw", [SERVER, {**SERVER, "algorithm": "scaffold", "uplink": [SPARSE]}, PEERS])
-def test_the_same_bits_when_a_run_goes_on(raw: Raw) -> None:
-    assert carried_out(raw, PicklingPool(), stop_after=2).digest == carried_out(raw).digest
-
-
-@pytest.mark.slow
-def test_the_same_bits_in_two_processes(tmp_path: Path) -> None:
-    for raw in (SERVER, PEERS):
-        one, two = (
-            run(parse_scenario(raw), out=tmp_path, progress=False, **how) for how in ({"inline": True}, {"local": 2})
-        )
-        assert one.digest == two.digest
 
 
 @pytest.mark.parametrize("algorithm", ["fedavg", "fedasync"])
