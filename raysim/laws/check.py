@@ -21,6 +21,7 @@ LAWS: dict[str, Groups] = {
     "world.dispatch.policy": topology.POLICY,
     "world.availability": world.AVAILABILITY,
     "world.edge_delay": world.EDGE_DELAY,
+    "world.links": world.LINKS,
     "local.optimizer": training.OPTIMIZER,
     "local.lr": training.SCHEDULE,
     "uplink": training.UPLINK,

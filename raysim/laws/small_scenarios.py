@@ -25,7 +25,7 @@ def trials(kind: Kind, part: type[Part], block: Raw) -> Iterator[Raw]:
     """Yields scenarios with the part, the plainest first. It is tried in the first one that is right."""
     with_part = placed(kind, block)
     base = merged(SMALL["digits"], SMALL["peers"] if for_peers(kind, part) else SMALL["server"])
-    if kind.key == "world.edge_delay":
+    if kind.key in ("world.edge_delay", "world.links"):
         base = merged(base, SMALL["asynchronous"])
     if kind.key == "data":  # whose inputs may be large
         base = merged(base, {"local": {"lr": 0.001}})
@@ -62,7 +62,7 @@ def quadratics(part: type[Part], block: Raw) -> Raw:
 
 def for_peers(kind: Kind, part: type[Part]) -> bool:
     """Whether a part can only be tried without a server."""
-    of_peers = kind.key.startswith("topology") or kind.key == "world.edge_delay"
+    of_peers = kind.key.startswith(("topology", "world.edge_delay", "world.links"))
     return of_peers or (issubclass(part, Peer) and not issubclass(part, Central))
 
 

@@ -67,7 +67,7 @@ def topology(subject: Subject) -> Topology:
 
 
 def its_graph_is_one_of_peers(subject: Subject) -> None:
-    """Its graph is undirected, of all peers, without loops, and connected unless a key `connected` says no."""
+    """Its graph is of all peers, without loops, directed as it says, and connected unless `connected` says no."""
     graph = topology(subject).graph(subject.clients, np.random.default_rng(0))
     try:
         require_graph(topology(subject), graph, subject.clients)

@@ -132,6 +132,25 @@ def everybody_comes(subject: Subject) -> None:
         raise Broken(f"mask: must be true for each client at some time, is never for {np.flatnonzero(~seen).tolist()}")
 
 
+# --- links ------------------------------------------------------------------------------------------------------------
+
+
+def links_change_when_they_say(subject: Subject) -> None:
+    """`up` returns true or false for each edge, the same each time, and the same until `next_change`."""
+    assert subject.scenario.topology is not None
+    graph = subject.scenario.topology.edges_of(subject.clients, 0, 0)
+    for time in TIMES:
+        change = subject.made.next_change(time)
+        if not change > time:
+            raise Broken(f"next_change, time {time:g}: must be later, got {change:g}")
+        up = subject.made.up(graph, time)
+        if not isinstance(up, np.ndarray) or up.shape != graph.source.shape or up.dtype != bool:
+            raise Broken(f"up, time {time:g}: must return bool ({len(graph.source)},), got {up!r}")
+        for moment in (time, (time + min(change, time + 1000)) / 2):
+            if not np.array_equal(up, subject.made.up(graph, moment)):
+                raise Broken(f"up: must stay until `next_change`, {change:g}, but differs at {time:g} and {moment:g}")
+
+
 # --- staleness --------------------------------------------------------------------------------------------------------
 
 
@@ -163,4 +182,5 @@ DELAY: Groups = (
 DISTRIBUTION: Groups = ((draws_are_within_bounds,), *RUNS)
 EDGE_DELAY: Groups = ((draws_are_within_bounds, messages_take_time_to_each_target), *RUNS)
 AVAILABILITY: Groups = ((masks_are_of_all_clients,), (changes_are_foretold, everybody_comes), *RUNS)
+LINKS: Groups = ((links_change_when_they_say,), *RUNS)
 STALENESS: Groups = ((factors_are_fractions, factors_do_not_grow), *RUNS)

@@ -175,6 +175,8 @@ def file_problems(scenario: Scenario, *, fetch: bool = False) -> Iterator[Proble
         yield from problems or _problem("world.watts", lambda: require_power(scenario))
     if known(world.availability):
         yield from _problem("world.availability", lambda: world.availability.check(clients))
+    if known(world.links):
+        yield from _problem("world.links", lambda: world.links.check(clients))
     if world.dispatch.order is not None and known(world.dispatch):
         yield from _problem("world.dispatch.order", lambda: _check_order(world, clients, scenario.run.rounds))
 

@@ -16,6 +16,7 @@ from raysim.terms import Buffer, Round
 from raysim.world import Topology, World
 from raysim.world.availability import Periodic
 from raysim.world.delay import NoDelay, RandomDelay, ScriptedDelay
+from raysim.world.links import AllLinks
 from raysim.world.trace_availability import TraceAvailability
 
 MOST_ROUNDS = 2**31 - 1  # of a run that something else ends
@@ -74,7 +75,7 @@ def _key_problems(world: World, algorithm: Central) -> Iterator[Problem]:
     if not world.dispatch.given:
         text = "must have exactly one of per_round, probability, concurrency, per_tier, picks, order, got none"
         yield Problem("world.dispatch", text)
-    for key, value in _given(world, "synchronous", "edge_delay", "loss"):
+    for key, value in _given(world, "synchronous", "edge_delay", "loss", "on_loss", "links"):
         text = f"is for peers only, and {algorithm.name} has a server, got {quoted(value)}; leave it out"
         yield Problem(f"world.{key}", text)
 
@@ -213,6 +214,11 @@ def _peer_times(scenario: Scenario) -> Iterator[Problem]:
     if not timed and world.edge_delay.bounds[1] > 0:
         text = f"needs a delay in seconds beside it, got `world.delay` {world.delay.name} in rounds; set its unit"
         yield Problem("world.edge_delay", text + ", for example `delay: {name: constant, value: 10, unit: seconds}`")
+    period, links = getattr(scenario.topology, "period_s", None), world.links
+    for key, is_given in (("topology.period_s", period is not None), ("world.links", not isinstance(links, AllLinks))):
+        if is_given and not timed:
+            text = f"goes with a delay in seconds, got `world.delay` {world.delay.name} in rounds; set its unit"
+            yield Problem(key, text)
     if not world.synchronous:
         delay = world.delay
         if not timed or isinstance(delay, NoDelay) or (isinstance(delay, RandomDelay) and delay.bounds[1] == 0):
@@ -223,8 +229,8 @@ def _peer_times(scenario: Scenario) -> Iterator[Problem]:
             text = "must be given for peers that do not wait, who must know their last mix, or until.virtual_time or "
             yield Problem("run.rounds", text + "until.updates, got none of them; set one")
         if isinstance(scenario.topology, Topology) and scenario.topology.epoch((rounds or MOST_ROUNDS) - 1) > 0:
-            text = "must not be redrawn for peers that do not wait for each other; leave `redraw_every` out"
-            yield Problem("topology", text)
+            text = "must not be redrawn by rounds for peers that do not wait for each other, who have none; set "
+            yield Problem("topology", text + "`topology.period_s`, in seconds, or leave `redraw_every` out")
     elif isinstance(world.delay, ScriptedDelay) and rounds is None:
         yield Problem("run.rounds", "must be given where world.delay lists the delays of each round; set it")
     elif isinstance(world.delay, ScriptedDelay) and rounds is not None:

@@ -40,6 +40,9 @@ LATER: dict[str, Any] = {
     "world.dispatch.probability": None,
     "topology.step": 1.0,
     "topology.directed": False,
+    "topology.period_s": None,
+    "world.on_loss": "gone",
+    "world.links": {"name": "always"},
 }
 
 

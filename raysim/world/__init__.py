@@ -4,6 +4,9 @@ from raysim.world.availability import Availability, Dropout
 from raysim.world.delay import Cost, Delay
 from raysim.world.directed_topology import DirectedRing, ExponentialGraph
 from raysim.world.distribution import Distribution
+from raysim.world.equi_topology import EquiDyn, EquiStatic
+from raysim.world.links import Links
+from raysim.world.matchings import Matcha, Matching
 from raysim.world.mixing import Neighbours, Weighting
 from raysim.world.network import EdgeDelay
 from raysim.world.policies import Candidates, Policy, Reports
@@ -24,6 +27,10 @@ TOPOLOGIES: tuple[type[Topology], ...] = (
     SmallWorld,
     DirectedRing,
     ExponentialGraph,
+    Matching,
+    Matcha,
+    EquiDyn,
+    EquiStatic,
 )
 
 __all__ = [
@@ -38,6 +45,7 @@ __all__ = [
     "Distribution",
     "Dropout",
     "EdgeDelay",
+    "Links",
     "Neighbours",
     "Policy",
     "Reports",

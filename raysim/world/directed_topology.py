@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 
-from raysim.parts.part import OneOf
+from raysim.parts.part import OneOf, Rounds
 from raysim.world.mixing import WEIGHTINGS, EqualWeights, Weighting
+from raysim.world.redrawn import Redrawn
 from raysim.world.topology import Topology
 
 if TYPE_CHECKING:
@@ -32,16 +33,37 @@ class DirectedRing(Directed):
         return shifts(peers, [1])
 
 
-class ExponentialGraph(Directed):
-    """Each peer sends to those that are 1, 2, 4, 8, ... places further in a circle (Ying et al. 2021)."""
+class ExponentialGraph(Directed, Redrawn):
+    """Each peer sends to those that are 1, 2, 4, 8, ... places further in a circle.
+
+    Ying, Yuan, Chen, Hu, Pan, Yin, Exponential graph is provably efficient for decentralized deep training, NeurIPS
+    2021. With `one_peer`, the rounds of a power of two of peers average exactly: log2 n in a row.
+    """
 
     name: str = "exponential"
+    one_peer: bool = False
+    """Whether each peer sends to one peer a round only: 1, then 2, then 4 places further, and so on, and again 1."""
+    redraw_every: Rounds | None = 1
+    """With `one_peer`, number of rounds after which peers send to the next one."""
+
+    @property
+    def connected(self) -> bool:
+        return not self.one_peer
+
+    def epoch(self, round: int) -> int:
+        return super().epoch(round) if self.one_peer else 0
+
+    def epoch_at(self, round: int, time: float) -> int:
+        return super().epoch_at(round, time) if self.one_peer else 0
 
     def most_edges(self, peers: int) -> int:
         return peers * hops(peers)
 
     def graph(self, peers: int, generator: np.random.Generator) -> nx.Graph:
         return shifts(peers, [2**hop for hop in range(hops(peers))])
+
+    def graph_of(self, peers: int, seed: int, epoch: int) -> nx.Graph:
+        return shifts(peers, [2 ** (epoch % hops(peers))]) if self.one_peer else super().graph_of(peers, seed, epoch)
 
 
 def hops(peers: int) -> int:

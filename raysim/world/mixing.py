@@ -42,6 +42,11 @@ class Graph(NamedTuple):
         own = weights[order] if len(weights) and not np.isnan(weights).any() else None
         return cls(len(graph), source, target, own, undirected)
 
+    def only(self, kept: NDArray[np.bool_]) -> Self:
+        """Returns the graph without some edges. kept: whether each edge stays, bool (edges,)."""
+        weights = None if self.weights is None else self.weights[kept]
+        return self._replace(source=self.source[kept], target=self.target[kept], weights=weights)
+
 
 class Neighbours(NamedTuple):
     """From whom one peer hears, and to whom it sends, with weights. In undirected graphs, both are the same peers."""
@@ -175,6 +180,9 @@ class OwnWeights(Metropolis):
             return super().of_edges(graph)
         given = graph.weights.tolist()
         return given, given
+
+    def wrong_with(self, rows: tuple[Neighbours, ...]) -> str | None:
+        return None  # a peer's own weight may be below 0, as MATCHA's is for some active matchings
 
 
 class UniformWeight(Weighting):

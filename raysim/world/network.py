@@ -2,14 +2,12 @@
 
 import math
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import ClassVar, Literal, NamedTuple
 
 from raysim.parts.errors import BadInput
 from raysim.parts.rng import Stream
 from raysim.world import distribution
 from raysim.world.mixing import Neighbours
-from raysim.world.topology import Topology
 
 
 class EdgeDelay(distribution.Distribution):
@@ -47,7 +45,7 @@ class Sent(NamedTuple):
     number: int  # messages that the source sent before it
     time: float
     arrives: float | None  # None: the message is lost
-    share: float = 0.0  # A_ki, of what the sender pushes
+    share: float = 0.0  # A_ki, of what the sender pushes; 0 if it is lost and the sender keeps that
 
 
 class Network:
@@ -56,11 +54,11 @@ class Network:
     Draws are keyed by the sender and the number of its message, and delays with `redraw: edge` by the edge.
     """
 
-    def __init__(self, loss: float, delay: EdgeDelay, topology: Topology, peers: int, seed: int) -> None:
-        """loss: probability that a message is lost. delay: how long one takes."""
-        self._loss, self._delay = loss, delay
+    def __init__(self, loss: float, delay: EdgeDelay, seed: int, *, keeps_lost: bool = False) -> None:
+        """loss: probability that a message is lost. delay: how long one takes. keeps_lost: whether a sender keeps the
+        shares of messages that are lost."""
+        self._loss, self._delay, self._keeps_lost = loss, delay, keeps_lost
         self._losses, self._delays = Stream(seed, "message loss"), Stream(seed, "message delay")
-        self.neighbours = lru_cache(maxsize=1)(lambda epoch: topology.neighbours(peers, seed, epoch))
 
     def send(self, source: int, number: int, time: float, near: Neighbours) -> tuple[Sent, ...]:
         """Sends one message to all receivers. Returns what becomes of it for each of them."""
@@ -72,7 +70,9 @@ class Network:
             text = f"a message must take a finite number of seconds, 0 or more, got {wrong[0]!r}"
             raise BadInput("world.edge_delay", f"{text} for message {number} of peer {source}")
         return tuple(
-            Sent(source, target, number, time, None if gone else time + delay, share)
+            Sent(
+                source, target, number, time, None if gone else time + delay, share * (not (gone and self._keeps_lost))
+            )
             for target, gone, delay, share in zip(targets, lost, delays, near.shares, strict=True)
         )
 
@@ -98,6 +98,12 @@ class Mail:
             return None
         del sent[: arrived[-1]]  # messages that a newer one has overtaken
         return sent[0]
+
+    def keep(self, target: int, sources: Iterable[int]) -> None:
+        """Drops the messages to a peer from all but these sources, whose edges are no longer there."""
+        of_target = self._to.get(target, {})
+        for source in of_target.keys() - set(sources):
+            del of_target[source]
 
     def taken(self, target: int, time: float) -> list[Sent]:
         """Takes out the messages to a peer that have arrived by a time, and returns them in order of sending."""

@@ -45,7 +45,7 @@ class PairsTimeline(PeersTimeline):
         # Others may ask a peer before it has asked anybody, so each has a first model to send.
         self.start = tuple(first._replace(kept=True) for first in self.start)
 
-    def _near(self, peer: int, number: int) -> Neighbours:
+    def _near(self, peer: int, number: int, began: float) -> Neighbours:
         return _only(int(peer == 0), 1)  # any
 
     def _states_of(self, serial: int) -> tuple[tuple[int, int], ...]:
@@ -53,7 +53,7 @@ class PairsTimeline(PeersTimeline):
         return (own, (self._whom[serial], 2 * serial + 1)) if self._done[serial] else (own,)
 
     def _request(self, peer: int, number: int, time: float) -> _Request:
-        near = self._network.neighbours(0)[peer].receivers
+        near = self._graphs.at(0, time)[peer].receivers
         other = near[int(self._draws(peer, number).integers(len(near)))] if near else NOBODY
         return _Request(self._after(time, peer, number), peer, other, number)
 

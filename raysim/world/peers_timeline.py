@@ -18,6 +18,7 @@ from raysim.terms import Moment
 from raysim.world import Cost, Topology, World
 from raysim.world.clock import Clock, Horizon
 from raysim.world.delay import duration_of
+from raysim.world.graphs import Graphs
 from raysim.world.mixing import Neighbours
 from raysim.world.network import Mail, Network, Sent
 
@@ -130,7 +131,8 @@ class PeersTimeline:
         self._cost, self._seed = cost, seed
         self._consumes, self._lag = consumes, lag
         self._durations = Stream(seed, "delay")
-        self._network = Network(world.loss, world.edge_delay, topology, peers, seed)
+        self._network = Network(world.loss, world.edge_delay, seed, keeps_lost=world.on_loss == "kept")
+        self._graphs = self._new_graphs()
         self._mail = Mail()
         self._counts = [0] * peers  # mixes of each peer so far
         if world.synchronous:
@@ -141,23 +143,26 @@ class PeersTimeline:
     def __iter__(self) -> Iterator[Exchanged]:
         return self._in_rounds() if self.world.synchronous else self._in_gossip()
 
+    def _new_graphs(self) -> Graphs:
+        return Graphs(self.topology, self.world.links, None, self.peers, self._seed)
+
     @property
     def live(self) -> set[tuple[int, int]]:
         """Messages that mixes to come may use, by peer and number."""
         own = ((peer, count - back) for peer, count in enumerate(self._counts) for back in range(self._lag + 1))
         return self._mail.held.union(own)
 
-    def _duration(self, peer: int, number: int) -> float:
+    def _duration(self, peer: int, number: int, began: float) -> float:
         if self.world.delay.unit == "rounds":
             return 1.0
         cost = None
         if self._cost is not None:
-            cost = self._cost(peer, self._near(peer, number))
+            cost = self._cost(peer, self._near(peer, number, began))
         return duration_of(self.world.delay, self._durations, peer, number, cost)
 
-    def _near(self, peer: int, number: int) -> Neighbours:
+    def _near(self, peer: int, number: int, began: float) -> Neighbours:
         """Returns with whom a peer exchanges messages after a training."""
-        return self._network.neighbours(self.topology.epoch(number) if self.world.synchronous else 0)[peer]
+        return self._graphs.at(number if self.world.synchronous else 0, began)[peer]
 
     def _ends(self, over: int, end: float, next_end: Callable[[], float]) -> str | None:
         """Returns what ends the run after so many rounds; None if it goes on.
@@ -204,8 +209,8 @@ class PeersTimeline:
 
     def _sent_in(self, round: int, began: float, earlier: Iterable[_Sending]) -> _Sending:
         """Returns what peers send in a round that began then. earlier: what they sent in rounds before."""
-        near = self._network.neighbours(self.topology.epoch(round))
-        trained = [began + self._duration(peer, round) for peer in range(self.peers)]
+        near = self._graphs.at(round, began)
+        trained = [began + self._duration(peer, round, began) for peer in range(self.peers)]
         sent = [self._network.send(peer, round, trained[peer], near[peer]) for peer in range(self.peers)]
         arrived = {(one.source, one.target): one for of_peer in sent for one in of_peer if one.arrives is not None}
         sending = _Sending(round, began, near, trained, sent, arrived, max(trained))
@@ -288,17 +293,18 @@ class PeersTimeline:
 
     def _after(self, began: float, peer: int, number: int) -> float:
         """Returns when the training is over. Raises ValueError if it takes no time."""
-        duration = self._duration(peer, number)
+        duration = self._duration(peer, number, began)
         if began + duration <= began:
             text = f"must be longer than 0 seconds for peers that do not wait, got {duration!r} for peer {peer}"
             raise BadInput("world.delay", f"{text}, its training {number}; take another distribution")
         return began + duration
 
     def _in_gossip(self) -> Iterator[Exchanged]:
-        near, mixed = self._network.neighbours(0), []
+        self._graphs = self._new_graphs()  # because it has come to the end of the run
+        mixed = []
         before = [0.0] * self.peers  # when each peer began to train
         for time, serials in groupby(range(len(self._times)), self._times.__getitem__):
-            together = list(serials)
+            together, near = list(serials), self._graphs.at(0, time)
             sent = {}
             for peer in map(self._who.__getitem__, together):
                 sent[peer] = self._network.send(peer, self._counts[peer], time, near[peer])
@@ -314,11 +320,12 @@ class PeersTimeline:
 
     def _mix(self, serial: int, began: float, time: float, sent: tuple[Sent, ...]) -> Mixed:
         peer = self._who[serial]
-        near, number = self._network.neighbours(0)[peer], self._counts[peer]
+        near, number = self._graphs.at(0, time)[peer], self._counts[peer]
         weights = dict(zip(near.senders, near.weights, strict=True))
         if self._consumes:
             heard = self._mail.taken(peer, time)
         else:
+            self._mail.keep(peer, near.senders)
             heard = [newest for other in near.senders if (newest := self._mail.newest(other, peer, time))]
         inbox = [Heard(s.source, s.number, weights.get(s.source, 0.0), time - s.time, s.share) for s in heard]
         self._counts[peer] += 1

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import numpy as np
 from pydantic import Field
 
-from raysim.parts.part import Count, Fraction, Rounds, Unit
-from raysim.world.topology import Topology
+from raysim.parts.part import Count, Fraction, Unit
+from raysim.world.redrawn import Redrawn
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -17,22 +17,17 @@ if TYPE_CHECKING:
 DRAWS = 100  # draws without a connected graph after which an error is raised
 
 
-class RandomTopology(Topology):
+class RandomTopology(Redrawn):
     """A random graph, which is drawn again until it is connected."""
 
     connected: bool = True
     """Whether to draw again until there is a path between any two peers. false: the first graph drawn is taken."""
-    redraw_every: Rounds | None = None
-    """Number of rounds after which a new graph is drawn. null: one graph for the whole run."""
 
     cure: ClassVar[str]  # what to change if no graph is connected, for the error message
 
     @abstractmethod
     def draw(self, peers: int, generator: np.random.Generator) -> nx.Graph:
         """Draws a graph, connected or not. Raises ValueError if there is none for so many peers."""
-
-    def epoch(self, round: int) -> int:
-        return round // self.redraw_every if self.redraw_every else 0
 
     @property
     def may_fail_later(self) -> bool:

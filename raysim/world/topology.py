@@ -60,14 +60,30 @@ class Topology(Part):
         """Returns the epoch of a round. All rounds of an epoch have the same graph."""
         return 0
 
+    def epoch_at(self, round: int, time: float) -> int:
+        """Returns the epoch of a round that begins at a virtual time."""
+        return self.epoch(round)
+
     @property
     def may_fail_later(self) -> bool:
         """Whether a later epoch may have no graph even if the first one has."""
         return False
 
+    def graph_of(self, peers: int, seed: int, epoch: int) -> nx.Graph:
+        """Returns the graph of an epoch."""
+        return self.graph(peers, generator(seed, "topology", epoch))
+
+    def edges_of(self, peers: int, seed: int, epoch: int) -> Graph:
+        """Returns the edges of an epoch's graph. Raises ValueError if there is none, or if it is wrong."""
+        return _graph(self, peers, seed, epoch)
+
     def neighbours(self, peers: int, seed: int, epoch: int = 0) -> tuple[Neighbours, ...]:
         """Returns the neighbours of each peer. Raises ValueError as `graph` does, and BadInput for wrong weights."""
-        rows = self.weights.rows(_graph(self, peers, seed, epoch))
+        return self.weighed(self.edges_of(peers, seed, epoch))
+
+    def weighed(self, graph: Graph) -> tuple[Neighbours, ...]:
+        """Returns the neighbours of each peer with their weights. Raises BadInput if the weights are wrong."""
+        rows = self.weights.rows(graph)
         if wrong := self.weights.wrong_with(rows):
             raise BadInput("topology.weights", f"{self.weights.name}.weight: {wrong}")
         return rows
@@ -106,7 +122,7 @@ def _told(error: BaseException) -> str:
 @lru_cache(maxsize=256)  # no epoch is needed twice once it is over, and a large graph takes megabytes
 def _graph(topology: Topology, peers: int, seed: int, epoch: int) -> Graph:
     """Returns the epoch's graph, cached for checking a scenario and for running it."""
-    graph = topology.graph(peers, generator(seed, "topology", epoch))
+    graph = topology.graph_of(peers, seed, epoch)
     require_graph(topology, graph, peers)
     return Graph.of(graph)
 

@@ -68,10 +68,10 @@ class TraceFile:
         if not len(self):
             raise ValueError(f"{self.path}: must hold at least one row below the names of its columns, got none")
 
-    def numbers(self, name: str, *, positive: bool = False) -> NDArray[np.float64]:
+    def numbers(self, name: str, *, positive: bool = False, negative: bool = False) -> NDArray[np.float64]:
         """Returns a column as float64 (rows,). Raises ValueError at the first that is not a number from 0 on.
 
-        positive: whether 0 is refused, too.
+        positive: whether 0 is refused, too. negative: whether numbers below 0 are allowed.
         """
         values = np.empty(len(self))
         for place, value in enumerate(self.columns[name]):
@@ -79,9 +79,9 @@ class TraceFile:
                 values[place] = float(value)
             except (TypeError, ValueError):
                 values[place] = np.nan
-        wrong = ~np.isfinite(values) | (values < 0) | (positive & (values == 0))
+        wrong = ~np.isfinite(values) | ((values < 0) & (not negative)) | (positive & (values == 0))
         if wrong.any():
-            must = "a number above 0" if positive else "a number of at least 0"
+            must = "a number" if negative else "a number above 0" if positive else "a number of at least 0"
             raise self.error(int(wrong.argmax()), name, must)
         return values
 

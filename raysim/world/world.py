@@ -18,6 +18,7 @@ from raysim.world.delay import (
     ScriptedDelay,
     UniformDelay,
 )
+from raysim.world.links import AllLinks, SomeLinks
 from raysim.world.network import EDGE_DELAYS, ConstantEdgeDelay, EdgeDelay
 from raysim.world.policies import POLICIES, Policy, UniformPolicy
 from raysim.world.script import Recorded, Script, read_order, read_recorded, recorded_world, run_files
@@ -150,6 +151,12 @@ class World(Part):
     that of the devices of `world.delay`, if it is a trace with a column `watts`; else energy is not told."""
     loss: Share = 0.0
     """For peers only: probability that a message to a neighbour is lost."""
+    on_loss: Literal["gone", "kept"] = "gone"
+    """For peers only, under algorithms that push: whether the share of a lost message is gone, or kept by the sender,
+    who finds out."""
+    links: SomeLinks = AllLinks()
+    """For peers only: which edges of the topology are there at what time. The name of a CSV or Parquet file is short
+    for `{name: trace, path: that file}`."""
 
     @model_validator(mode="before")
     @classmethod

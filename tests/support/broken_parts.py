@@ -23,6 +23,7 @@ from raysim.uplink import Decoded, Uplink
 from raysim.world import Candidates, Policy, Topology
 from raysim.world.availability import Availability
 from raysim.world.delay import Delay
+from raysim.world.links import Links
 from raysim.world.mixing import Weighting
 
 # --- algorithms -------------------------------------------------------------------------------------------------------
@@ -543,6 +544,23 @@ class ChangesUnforetold(RightAvailability):
 class NeverComes(RightAvailability):
     def mask(self, seed: int, clients: int, time: float) -> Any:
         return super().mask(seed, clients, time) & (np.arange(clients) != 3)
+
+
+class RightLinks(Links):
+    """Breaks no law."""
+
+    name: str = "right_links"
+
+    def up(self, graph: Any, time: float) -> Any:
+        return graph.source % 2 == int(time) % 2
+
+    def next_change(self, time: float) -> float:
+        return int(time) + 1.0
+
+
+class LinksUnforetold(RightLinks):
+    def next_change(self, time: float) -> float:
+        return int(time) + 3.0
 
 
 class RightTopology(Topology):
