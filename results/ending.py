@@ -57,6 +57,8 @@ def ended_by(info: Mapping[str, Any]) -> str | None:
     """Returns what ended a run that came to its end, such as "run.until.bytes=1e+09"."""
     key = str(info.get("ended_by"))
     keys = flatten({"run": (info.get("scenario") or {}).get("run") or {}})
+    if key == "epsilon":
+        return f"privacy.epsilon={(info['scenario'].get('privacy') or {}).get('epsilon'):g}"
     if key == "rounds":
         return f"run.rounds={keys.get('run.rounds')}"
     if not isinstance(limit := keys.get(f"run.until.{key}"), int | float):

@@ -73,6 +73,20 @@ class StepRow(TimedRow):
         "in-domain reference samples; null without such samples.",
         "logged",
     )
+    clip: Number | None = optional(
+        "Largest norm that an update of the step could have; null without a release, and in a dry run.", "sparse"
+    )
+    noise_std: Number | None = optional(
+        "Standard deviation of the noise in each entry of the sum that the server's rule gets; null without a release, "
+        "and in a dry run.",
+        "sparse",
+    )
+    signal_norm: Number | None = optional(
+        "Norm of that sum before the noise; null without a release, and in a dry run.", "sparse"
+    )
+    epsilon: Number | None = optional(
+        "Epsilon of the most exposed client after the step; null without `privacy`, and without noise.", "sparse"
+    )
     seconds: Number | None = optional(
         "Real time of the step, or of all mixing in the round; null in a dry run.", "wall", unit="s"
     )
@@ -251,6 +265,20 @@ class CoefficientRow(TimedRow):
 
 
 @dataclass(slots=True, kw_only=True)
+class PrivacyRow(Row):
+    """One row for each client that could take part, at the end of a run with `privacy`: how exposed it is, and why."""
+
+    client: Int = column("The client.", "sparse")
+    uses: Int = column("How many server steps used updates of it.", "sparse")
+    squared_weights: Number = column(
+        "Square of how far it could have moved all that the steps show, where an update of the largest weight moves "
+        "one step's sum by 1: with independent noise, the sum over steps of its squared weights by the largest one.",
+        "sparse",
+    )
+    epsilon: Number | None = optional("Its epsilon; null where there was no noise.", "sparse")
+
+
+@dataclass(slots=True, kw_only=True)
 class PartitionRow(Row):
     """One row for each label that a client holds samples of."""
 
@@ -271,6 +299,7 @@ ROWS: dict[str, type[Row]] = {
     "exchanges": ExchangeRow,
     "coefficients": CoefficientRow,
     "partition": PartitionRow,
+    "privacy": PrivacyRow,
 }
 """The class of the rows of each table."""
 

@@ -74,6 +74,7 @@ def summary(run: Run) -> Summary:
     evaluations = run.table("evaluations", [*WHAT, *MOMENT, "value"])
     updates = run.table("updates", ["status", "staleness", "solver_iterations", "unconverged"])
     found = {**_endings(run, len(steps)), **_done(run, steps, evaluations), **_updates(run, updates, steps)}
+    found["privacy"] = _privacy(run.info.get("privacy"))
     found["digest"] = at(run.info, "digest", "run")
     facts = {name: text for name, text in found.items() if text}
     return Summary(str(run.info.get("name") or run.id), ending(run).status, facts, _scores(evaluations, run.info))
@@ -136,6 +137,17 @@ def _updates(run: Run, updates: pa.Table, steps: pa.Table) -> dict[str, str | No
         "solves": iterations,
         "sent": None if up is None or down is None else f"{decimal(up)} up, {decimal(down)} down",
     }
+
+
+def _privacy(found: Mapping[str, Any] | None) -> str | None:
+    if found is None:
+        return None
+    values = (found["epsilon"], found["epsilon_median"])
+    of, median = ("infinite" if value is None else f"{value:.7g}" for value in values)
+    as_if = "".join(f", as if {key} were {value:,}" for key, value in found.get("as_if", {}).items())
+    clients = f"epsilon {of} for the most exposed client, {median} for the median one"
+    uses = f"at most {found['largest_uses']} uses of a client"
+    return f"{clients}, at delta {found['delta']:g}; noise multiplier {found['multiplier']:.7g}, {uses}{as_if}"
 
 
 def _largest(*columns: pa.ChunkedArray[Any]) -> Any:

@@ -18,6 +18,7 @@ from raysim.engine.peers.recorder import PeersRecorder
 from raysim.engine.peers.simulation import PeersSimulation
 from raysim.engine.recorder import Recorder
 from raysim.engine.rows import Happened
+from raysim.engine.server import guarantee
 from raysim.engine.server.jobs import ServerJobs
 from raysim.engine.server.recorder import ServerRecorder
 from raysim.engine.server.simulation import ServerSimulation
@@ -28,6 +29,7 @@ from raysim.scenario import Scenario
 from raysim.scenario.resources import Nodes
 from raysim.workers.shared_requests import CLIENT, LOADER, SERVER
 from raysim.workers.workshop import BecomePeers, BecomeServer, OpenWorkshop, Workshop
+from raysim.world.clock import Horizon
 from raysim.world.server_happening import Closed, Ended, Happening, Stepped
 from results import Writer
 
@@ -119,7 +121,15 @@ class ServerFamily(Family):
         population, costs = scenario.population(samples), cache(measure)
         levels = timelines.levels_of(scenario, samples, costs)
         recorder.levels = levels.facts if levels else None
-        for happening in timelines.of_server(scenario, samples, federation.partition_table, costs, levels=levels):
+
+        def timeline(horizon: Horizon) -> Iterator[Happening]:
+            given = (scenario, samples, federation.partition_table, costs)
+            return iter(timelines.of_server(*given, horizon=horizon, levels=levels))
+
+        horizon = scenario.run.horizon
+        plan = guarantee.plan(scenario, population, lambda: timeline(horizon))
+        recorder.account = guarantee.account(scenario, plan)
+        for happening in timeline(horizon._replace(versions=plan.versions) if plan else horizon):
             match happening:
                 case Stepped():
                     with located("algorithm"):
@@ -130,6 +140,7 @@ class ServerFamily(Family):
                 case Closed():
                     recorder.closed(happening)
             yield happening
+        recorder.exposed()
 
 
 class PeersFamily(Family):

@@ -97,11 +97,19 @@ def _columns_of(happened: Happened, rows: int) -> Columns:
 
 
 def of_step(
-    happened: Happened, staleness: Sequence[float], *, used: int, discarded: int, in_flight: int, samples: int
+    happened: Happened,
+    staleness: Sequence[float],
+    *,
+    used: int,
+    discarded: int,
+    in_flight: int,
+    samples: int,
+    epsilon: float | None = None,
 ) -> StepRow:
     """Returns the row of a server step, or of a round of peers, without what only a real one fills.
 
-    staleness: of each update that it used, or the age of each message that was mixed.
+    staleness: of each update that it used, or the age of each message that was mixed. epsilon: of the most exposed
+    client after it.
     """
     return StepRow(
         step=happened.version,
@@ -113,6 +121,7 @@ def of_step(
         staleness_mean=sum(staleness) / len(staleness) if staleness else None,
         staleness_max=max(staleness, default=None),
         samples=samples,
+        epsilon=epsilon,
     )
 
 

@@ -64,6 +64,9 @@ def resumed(run: Run, lockable: bool, overrides: Sequence[str]) -> Scenario:
         raise CannotGoOn(f"{folder}: this is a fork, which {text}; fork again")
     _refuse_sooner(source, before.run, after.run, checkpoint)
     same = all(getattr(after.run, key) == getattr(before.run, key) for key in ("rounds", "until", "save_clients"))
+    if not same and before.release is not None and before.release.follows_length:
+        text = "must not get another end where release's noise depends on how long the run is; run the scenario anew"
+        raise CannotGoOn(f"{folder}: the run {text}")
     if info["status"] == "finished" and same:
         more = "time to go on, such as --set run.until.virtual_time=1000"
         more = more if after.run.rounds is None else "rounds to go on, such as --set run.rounds=1000"

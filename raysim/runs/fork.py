@@ -88,6 +88,7 @@ def scenario_to_fork(folder: Path, at: int, overrides: Sequence[str]) -> tuple[S
         text = f"must stay {before.algorithm.name!r}, whose state the fork starts with, got {after.algorithm.name!r}"
         raise ScenarioError(source, [Problem("algorithm.name", text)])
     _refuse_another_past(source, before, after)
+    _refuse_another_guarantee(source, before, after)
     most = MOST_ROUNDS if after.run.rounds is None else after.run.rounds
     last, which = most - 1, "one less than run.rounds"
     longer = before.run.rounds is not None and most > before.run.rounds
@@ -97,6 +98,14 @@ def scenario_to_fork(folder: Path, at: int, overrides: Sequence[str]) -> tuple[S
         raise CannotGoOn(f"--at: must be from 1 to {last}, {which}, got {at}")
     _require_past(run, at)
     return before, after
+
+
+def _refuse_another_guarantee(source: str, before: Scenario, after: Scenario) -> None:
+    """Raises CannotGoOn if steps before the version would have had other noise, or count for other uses of clients."""
+    noise = after.release is not None and after.release.follows_length
+    if noise or (after.privacy is not None and before.algorithm != after.algorithm):
+        text = "must keep the settings of its algorithm, and noise that does not depend on how long it is, to be forked"
+        raise CannotGoOn(f"{source}: a run with `{'release' if noise else 'privacy'}` {text}; run the scenario anew")
 
 
 def _require_past(run: Run, at: int) -> None:

@@ -66,6 +66,7 @@ class RunRecord:
     left: Block | None = None  # the last good models of a run that ended early
     totals: Block | None = None
     best: Block | None = None
+    privacy: Block | None = None  # what the run guarantees
     rows: dict[str, int] | None = None
     seconds: dict[str, float | None] | None = None
     further: Block = field(default_factory=dict)  # keys that this version does not know

@@ -23,6 +23,7 @@ from raysim.scenario.block_checks import (
     watts_problems,
 )
 from raysim.scenario.family_checks import peer_problems, server_problems
+from raysim.scenario.privacy_checks import privacy_problems
 from raysim.scenario.schema import Scenario
 from raysim.terms import Buffer, Moment
 from raysim.world.mixing import limit
@@ -50,6 +51,7 @@ def problems_of(scenario: Scenario) -> list[Problem]:
         *transform_problems(scenario),
         *local_problems(scenario),
         *level_problems(scenario),
+        *privacy_problems(scenario),
         *scenario.algorithm.at(Moment()).problems(scenario),
         *family_problems(scenario),
     ]

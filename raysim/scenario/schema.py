@@ -24,6 +24,8 @@ from raysim.models.module import model_block
 from raysim.parts.own import give
 from raysim.parts.own_code import pickled
 from raysim.parts.part import OneOf, Part
+from raysim.privacy.privacy import Privacy
+from raysim.privacy.releases import ARelease
 from raysim.scenario.resources import Resources, computes_on
 from raysim.scenario.run_settings import RunSettings
 from raysim.terms import Population
@@ -35,6 +37,8 @@ from results.yaml import as_yaml
 LATER: dict[str, Any] = {
     "uplink": [],
     "downlink": [],
+    "release": None,
+    "privacy": None,
     "capacity": None,
     "local.batches": "shuffled",
     "world.dispatch.probability": None,
@@ -85,6 +89,11 @@ class Scenario(Part):
     downlink: tuple[AnUplink, ...] = ()
     """What happens to the server's message on its way to clients, in this order: half, quantise or qsgd, or any codec
     with `memory: shadow`. Clients train from what they decode; what is evaluated and saved is the server's model."""
+    release: ARelease = None
+    """Noise that the server adds to the sum of a step, before its rule moves the model. null: none."""
+    privacy: Privacy | None = None
+    """Which guarantee the noise gives to clients, and when the run ends because of it. null: none is
+    accounted for."""
     world: World = World()
     """Who is picked when, how long it takes, and who is there."""
     run: RunSettings

@@ -87,3 +87,14 @@ class NormBound(Uplink):
 def adapting(transforms: Sequence[Uplink]) -> int | None:
     """Returns the place of the bound that adapts; None if none does."""
     return next((place for place, one in enumerate(transforms) if isinstance(one, NormBound) and one.adapt), None)
+
+
+def bounded(transforms: Sequence[Uplink]) -> tuple[NormBound | None, list[Uplink]]:
+    """Returns the last bound of a list for the entries that are shaped like the model, and what comes after it."""
+    taking = [one for one in transforms if () in one.takes]
+    last = max((place for place, one in enumerate(taking) if isinstance(one, NormBound)), default=None)
+    if last is None:
+        return None, taking
+    bound = taking[last]
+    assert isinstance(bound, NormBound)
+    return bound, taking[last + 1 :]

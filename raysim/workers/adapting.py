@@ -7,7 +7,7 @@ from torch import Tensor
 
 from raysim.parts.rng import torch_seed
 from raysim.scenario import Scenario
-from raysim.terms import Population, Record
+from raysim.terms import Arrival, Population, Record
 from raysim.uplink.bounds import NormBound, adapting
 from raysim.uplink.uplink import Uplink
 from raysim.workers import records
@@ -48,6 +48,10 @@ class Adapting:
         """Returns the entry of an update. measured: columns of the table `updates`."""
         return {NAME: like.new_tensor(1.0 - (measured.get("clipped") or 0.0))} if self._part else {}
 
+    def largest(self, kept: Record, arrivals: Sequence[Arrival]) -> float | None:
+        """Returns the largest bound by which updates were clipped; None if it does not adapt."""
+        return max(float(kept[NAME][arrival.version]) for arrival in arrivals) if kept else None
+
     def after(self, kept: Record, counts: Record, request: StepRequest, population: Population) -> Record:
         """Returns the entry in the server's state after a step. counts: the sum by weights, or the stack, of those of
         updates; {} if none arrived."""
@@ -57,7 +61,8 @@ class Adapting:
         adapt, bound, largest = self._part.adapt, kept[NAME][-1], max(weights, default=0.0)
         if largest:
             draw = torch.Generator().manual_seed(torch_seed(self._seed, "uplink count", request.version))
-            noise = (adapt.count_noise or 0.0) * float(torch.randn((), generator=draw))
+            std = request.noise.count_std if request.noise else adapt.count_noise or 0.0
+            noise = std * float(torch.randn((), generator=draw))
             number = population.expected or sum(weights) / largest
             share = (counts[NAME].sum() / largest + noise) / number
             bound = bound * (adapt.rate * (adapt.quantile - share)).exp()

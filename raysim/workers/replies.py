@@ -131,6 +131,9 @@ class StepNumbers(NamedTuple):
     server_flops: float | None = None
     cache_bytes: int | None = None
     similarity: float | None = None
+    clip: float | None = None
+    noise_std: float | None = None
+    signal_norm: float | None = None
     seconds: float | None = None
     elapsed_s: float | None = None
     own: Numbers = {}  # noqa: RUF012 - columns of the algorithm's own; never changed

@@ -129,6 +129,14 @@ class SteppedState(NamedTuple):
     state: StateValues
 
 
+class StepNoise(NamedTuple):
+    """The noise of a step."""
+
+    scale: float  # its standard deviation in the sum, by the bound of an update
+    clip: float  # largest bound of an update in the step, if bounds do not adapt; infinite without a bound
+    count_std: float = 0.0  # standard deviation of the noise on how many updates were not longer, if bounds adapt
+
+
 @dataclass(frozen=True, kw_only=True)
 class StepRequest(Request[StepReply, SteppedState]):
     """Does a server step. All aggregators do it together."""
@@ -143,6 +151,7 @@ class StepRequest(Request[StepReply, SteppedState]):
     state: StateValues  # before it
     chunks: tuple[Value[Update], ...]  # what the training jobs left
     changed: bool  # whether all clients decode something other than the message
+    noise: StepNoise | None = None  # of `release`
 
     def leaves(self) -> SteppedState:
         received = (Value[Wire](),) if self.changed else ()

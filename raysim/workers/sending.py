@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Literal, NamedTuple
 
@@ -89,6 +89,18 @@ class Sending:
                 changed = {name: self._like(sent[name], one) for name, one in zip(keys, decoded, strict=True)}
                 record = {**record, **{n: base[n] + one if n in base else one for n, one in changed.items()}}
         return DecodedRecord(record, after, {**_norms(measured, any(one.remembers for one in transforms)), **logged})
+
+    def joined(self, sent: Record) -> tuple[Tensor, Callable[[Tensor], Record], list[str]]:
+        """Returns the vector of all entries that are shaped like the model, a function that puts another one in its
+        place, and the names of the other entries."""
+        keys = self._keys((), 0, sent)
+        taken = [self._unpadded(sent[key]) for key in keys]
+
+        def put_back(vector: Tensor) -> Record:
+            pieces = vector.split_with_sizes([len(one) for one in taken])
+            return {**sent, **{key: self._like(sent[key], one) for key, one in zip(keys, pieces, strict=True)}}
+
+        return torch.cat(taken), put_back, [key for key in sent if key not in keys]
 
     def _keys(self, taken: tuple[str, ...], place: int, sent: Record) -> list[str]:
         """Returns the names of the entries that are joined to a vector. place: of the first transform that takes it."""

@@ -22,6 +22,7 @@ from raysim.uplink.uplink import Size
 from raysim.workers import records, returned
 from raysim.workers.client import ClientWorker
 from raysim.workers.records import not_finite
+from raysim.workers.releasing import Releasing
 from raysim.workers.replies import Described, Numbers, Passes, Searched, StepNumbers, StepReply, WorkCost
 from raysim.workers.requests import (
     FinishRequest,
@@ -136,6 +137,12 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
         before, bound = self.adapting.apart(kept_before)
         merged, buffers, chunks, compared = self._merged(request)
         updates, counts = self.adapting.apart(merged)
+        noise, released = request.noise, None
+        if noise is not None and updates:
+            released = self.releasing(
+                updates, noise, self.adapting.largest(bound, request.arrivals), request.version, {}
+            )
+            updates = released.sums
         task = self.server_task(gang, request.version, before, chunks)
         given = {**updates, **buffers}
         with self.calling("step", request.version, state=before, updates=given) as where:
@@ -153,6 +160,9 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
                 server_flops=flops,
                 cache_bytes=self._kept_bytes(whole, message, one),
                 similarity=task.logged.columns.get("similarity"),
+                clip=released.clip if released else None,
+                noise_std=released.noise_std if released else None,
+                signal_norm=released.signal_norm if released else None,
                 own=task.logged.own,
             ),
             searched=_searched(step.search) if step.search else None,
@@ -217,6 +227,11 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
             held.add_(variant.widen(of_client, self.first_unit(arrival.version))["w"], alpha=weight)
             total.add_(weight)
         return held, total
+
+    @cached_property
+    def releasing(self) -> Releasing:
+        """Adds the noise of `release`."""
+        return Releasing(self.scenario, self.variant(1.0).sending)
 
     def _server_samples(self, split: Split) -> Samples:
         return Samples(len(split), lambda places: self.server_loader(split, np.arange(len(split))[places]))

@@ -61,6 +61,9 @@ class Workbench:
                 named = ", ".join(scenario.model.personal)
                 text = f"must leave some parameters to be shared, but [{named}] names all of them; leave some out"
                 raise BadValue(text, "personal")
+            if scenario.release is not None and self.net.layout.buffers_cut:
+                text = "must not be average with a release, for BatchNorm's statistics would travel without noise"
+                raise BadValue(f"{text}; set it to frozen or local, or take GroupNorm", "norm")
         self._variants = {1.0: Variant(1.0, self.net, self._sending)}
         self.start = self._variants[1.0].start
         places = federation.train.y.shape[1:] if federation.loss == "cross_entropy" else ()

@@ -48,10 +48,13 @@ class Horizon(NamedTuple):
     updates: float = math.inf  # that server steps use, or mixes of peers; the round with so many is the last one
     every_rounds: int | None = None  # rounds from one evaluation to the next; None: not by rounds
     every_time: float | None = None  # virtual time from one evaluation to the next; None: not by time
+    versions: float = math.inf  # server steps, after the last of which nothing happens
 
-    def ends(self, over: int, time: float, updates: int) -> str | None:
+    def ends(self, over: int, time: float, updates: int, versions: int = 0) -> str | None:
         """Returns what ends the timeline when so many rounds are over; None if it goes on. time: the virtual time then.
-        updates: how many there were."""
+        updates, versions: how many there were."""
+        if versions >= self.versions:
+            return "epsilon"
         if time >= self.time:
             return "virtual_time"
         if updates >= self.updates:

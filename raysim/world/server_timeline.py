@@ -106,6 +106,9 @@ class ServerTimeline:
                 self._ask(dispatched)
             elif dispatched is not None:
                 yield from self._arrive(dispatched)
+            if self.version >= self.horizon.versions and not self._over:
+                self._over = True
+                yield self._within(self._clock.now, "epsilon", "its epsilon was spent")
         if not self._over and len(self._clock):  # time is up
             yield from self._evaluations(end)
             self._clock.pass_to(end)
@@ -173,7 +176,7 @@ class ServerTimeline:
     def _closed(self) -> Closed:
         """Returns the end of the current round, or server step."""
         over, now = self.round + 1, self._clock.now
-        ends = self.horizon.ends(over, now, self._used)
+        ends = self.horizon.ends(over, now, self._used, self.version)
         self._over = ends is not None
         evaluated = self._over or self.horizon.is_evaluated(over)
         return Closed(self.round, now, self.version, self.in_flight, evaluated, ends)

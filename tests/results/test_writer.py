@@ -22,9 +22,9 @@ from results.schemas import UpdateRow, columns_of, description_of
 
 
 def test_every_table_has_the_common_columns_and_descriptions() -> None:
-    """A row says which run it is of and, but for the partition, when it counted; every column says what it is."""
+    """A row says which run it is of and, but for two tables, when it counted; every column says what it is."""
     for name, schema in TABLES.items():
-        common = ["run"] if name == "partition" else ["run", "step", "round", "virtual_time"]
+        common = ["run"] if name in ("partition", "privacy") else ["run", "step", "round", "virtual_time"]
         assert schema.names[: len(common)] == common
         assert description_of(name).startswith("One row for each ")
         assert [column.name for column in columns_of(name)] == schema.names

@@ -75,6 +75,8 @@ def nested() -> Raw:
         server(),
         data={"name": "digits", "clients": 6, "partition": iid, "skew": "toys_parts:Negative", "train_samples": 100},
         algorithm={"name": "fedasync", "staleness": "toys_parts:Squared"},
+        uplink=[{"name": "clip_norm", "max": 1.0}],
+        release={"name": "toys_parts:Ones", "multiplier": 1e-3},
         local={"lr": 0.01, "optimizer": "toys_parts:Signs", "gradients": ["toys_parts:Doubled"]},
         model={"name": "deq_mlp", "width": 4, "hidden": 4, "solver": "toys_parts:Halving"},
         world__delay={"name": "compute", "flops_per_s": coin, "up_bytes_per_s": coin, "down_bytes_per_s": coin},

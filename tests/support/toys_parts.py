@@ -21,6 +21,7 @@ from raysim.observers import Observer, RunBegin, RunEnd, Tracker
 from raysim.observers.tracker import RoundPoint
 from raysim.parts.part import Fraction, Positive
 from raysim.parts.rng import Stream, generator
+from raysim.privacy import Release
 from raysim.schedules import Schedule
 from raysim.uplink import Decoded, Uplink
 from raysim.world import Availability, Candidates, Cost, Delay, Distribution, EdgeDelay, Policy, Topology, Weighting
@@ -254,6 +255,13 @@ class Halves(Uplink):
 
     def send(self, vector: Any, kept: Any, at: Any) -> Decoded:
         return Decoded(vector * self.factor, {"sent": kept["sent"] + 1})
+
+
+class Ones(Release):
+    name: str = "ones"
+
+    def draw(self, version: int, kept: Any, normal: Any) -> Any:
+        return normal(version) * 0 + 1, {}
 
 
 class Signs(Optimizer):

@@ -9,10 +9,12 @@ import numpy as np
 from actors import Job, Pool, Request, Value, finished
 from raysim.clients.capacity import Levels
 from raysim.engine.checkpoint import Checkpoint
+from raysim.engine.server.guarantee import noise
 from raysim.engine.server.pending import PendingEvaluation, PendingStep
 from raysim.engine.server.training import Training, weigh
 from raysim.engine.simulation import Committed, Kept
 from raysim.parts.rng import generator
+from raysim.privacy.account import NoisePlan
 from raysim.scenario import Scenario
 from raysim.terms import ClientState, Moment, Wire
 from raysim.uplink.chain import shadows_each
@@ -67,6 +69,7 @@ class ServerJobs:
         self._cost: WorkCost | None = None
         self.levels: Levels | None = None  # the simulation sets them
         self._collected: dict[tuple[int, float], list[Job[None, Collected]]] = {}  # by version and level
+        self.plan: NoisePlan | None = None  # of the noise of `release`
 
     def cost(self) -> WorkCost:
         """Measures what a client's update costs, when it is called first."""
@@ -106,6 +109,7 @@ class ServerJobs:
             state=self._state,
             chunks=tuple(chunk.left.update for chunk in chunks),
             changed=self._changed,
+            noise=noise(self.scenario, self.plan, stepped, weights, self.population.expected),
         )
         label = f"step to version {stepped.version}"
         job = self.pool.submit(SERVER, request, priority=(stepped.version,), label=label)

@@ -8,6 +8,7 @@ from typing import Any
 
 from raysim.engine import rows
 from raysim.engine.recorder import Recorder
+from raysim.privacy.account import Account
 from raysim.scenario.run_settings import RunSettings
 from raysim.terms import Traffic
 from raysim.workers.replies import Evaluated, Numbers, Searched, StepNumbers, TrainedClient
@@ -22,6 +23,7 @@ class ServerRecorder(Recorder):
         super().__init__(writer, run, "dispatched", "used", "discarded", "dropped", "unfinished", "steps", "rounds")
         self._late = 0  # updates discarded since the last step
         self._picked: Counter[int] = Counter()  # by client, how many of its updates steps have used
+        self.account: Account | None = None  # of `privacy`
 
     def memory(self) -> dict[str, Any]:
         return {**super().memory(), "late": self._late, "picked": list(self._picked.items())}
@@ -66,9 +68,9 @@ class ServerRecorder(Recorder):
         if compared:
             own = [one | more for one, more in zip(own, compared, strict=True)]
         self.writer.add_columns("updates", columns, own)
-        step = rows.of_step(
-            stepped, staleness, used=used, discarded=self._late, in_flight=stepped.in_flight, samples=sum(samples)
-        )
+        epsilon = self.account.step(arrivals, weights or ()) if self.account else None
+        counts = {"used": used, "discarded": self._late, "in_flight": stepped.in_flight, "samples": sum(samples)}
+        step = rows.of_step(stepped, staleness, **counts, epsilon=epsilon)
         traffic = Traffic(sum(one.up_bytes or 0 for one in numbers), sum(one.down_bytes or 0 for one in numbers))
         self.step(step, measured, traffic)
         self._late = 0
@@ -77,6 +79,16 @@ class ServerRecorder(Recorder):
         """Writes what a server's search found."""
         for row, own in rows.of_search(stepped, searched):
             self.writer.add(row, own)
+
+    def exposed(self) -> None:
+        """Writes how exposed each client is at the end of the run."""
+        if self.account:
+            clients = [client for client, held in enumerate(self._samples) if held]
+            self.writer.add_columns("privacy", self.account.columns(clients))
+
+    def outcome(self) -> dict[str, Any]:
+        clients = sum(held > 0 for held in self._samples)
+        return super().outcome() | ({"privacy": self.account.outcome(clients)} if self.account else {})
 
     def closed(self, closed: Closed) -> None:
         """Counts the rounds that are over, and notes what ends the run, if it ends."""

@@ -13,9 +13,11 @@ from raysim.engine import timelines
 from raysim.engine.checkpoint import Checkpoint, skip
 from raysim.engine.progress import Mark, Stopwatch
 from raysim.engine.rows import times
+from raysim.engine.server import guarantee
 from raysim.engine.server.jobs import ServerJobs
 from raysim.engine.server.pending import PendingEvaluation, PendingStep
 from raysim.engine.server.recorder import ServerRecorder
+from raysim.engine.server.training import Training, weigh
 from raysim.engine.simulation import Change, Committed, Final
 from raysim.scenario import Scenario
 from raysim.terms import Moment
@@ -44,6 +46,8 @@ class ServerSimulation:
         self._measurements = 0  # those before the last happening that was written
         self._levels = timelines.levels_of(scenario, described.samples, jobs.cost)
         jobs.levels, recorder.levels = self._levels, self._levels.facts if self._levels else None
+        self._plan = guarantee.plan(scenario, jobs.population, lambda: self._followed_by(None, scenario.run.horizon))
+        recorder.account, jobs.plan = guarantee.account(scenario, self._plan), self._plan
         self._timeline = self._new_timeline(scenario.run.horizon)
         self._happenings = iter(self._timeline)
         if checkpoint:
@@ -55,16 +59,13 @@ class ServerSimulation:
         self.stopwatch = Stopwatch.start(checkpoint.seconds if checkpoint else 0.0)
 
     def _new_timeline(self, horizon: Horizon) -> ServerTimeline:
-        described, jobs = self.described, self._jobs
-        return timelines.of_server(
-            self.scenario,
-            described.samples,
-            lambda: described.partition,
-            jobs.cost,
-            jobs.training,
-            horizon,
-            self._levels,
-        )
+        limited = horizon._replace(versions=self._plan.versions) if self._plan else horizon
+        return self._followed_by(self._jobs.training, limited)
+
+    def _followed_by(self, training: Training | None, horizon: Horizon) -> ServerTimeline:
+        partition = self.described.partition
+        given = (self.scenario, self.described.samples, lambda: partition, self._jobs.cost)
+        return timelines.of_server(*given, training, horizon, self._levels)
 
     def happenings(self) -> Iterator[Happening]:
         while (happening := next(self._happenings, None)) is not None:  # `end` gives others
@@ -89,11 +90,19 @@ class ServerSimulation:
     def _recall(self, checkpoint: Checkpoint) -> None:
         """Moves the timeline on to a checkpoint, and starts the training again that was under way then."""
         self._evaluated = checkpoint.memory["simulation"]["evaluated"]
-        training = _followed(skip(self._happenings, checkpoint))
+        training = _followed(self._accounted(skip(self._happenings, checkpoint)))
         self._jobs.made, self._end, self._written = training.made, training.end, checkpoint.happenings
         self._made = training.made
         for dispatched in training.begun.values():  # in order of dispatch: a client's next state follows from its last
             self._jobs.training.begin(dispatched)
+
+    def _accounted(self, happenings: Iterable[Happening]) -> Iterator[Happening]:
+        """Yields happenings that were written before, and counts what their steps show of clients."""
+        for happening in happenings:
+            if self._recorder.account and isinstance(happening, Stepped):
+                weights = weigh(self.scenario, happening, self._jobs.population)
+                self._recorder.account.step(happening.arrivals, weights or ())
+            yield happening
 
     def is_last(self, happening: Happening) -> bool:
         if isinstance(happening, Ended):
@@ -188,6 +197,7 @@ class ServerSimulation:
     def finish(self) -> Final:
         assert self._end is not None  # every timeline closes a round
         self._evaluate_unseen(self._end)
+        self._recorder.exposed()
         version = self._timeline.version
         model = self._jobs.model_in(self._jobs.message(version), version)
         own = self._jobs.own_models(version) if self.scenario.run.save_clients else None

@@ -1,0 +1,53 @@
+"""The noise of a run with a server, and what it guarantees: both follow from the timeline and weights alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from math import inf
+
+from raysim.engine.server.training import weigh
+from raysim.privacy.account import Account, NoisePlan, of_updates, plan_of
+from raysim.privacy.exposure import shares_of
+from raysim.scenario import Scenario
+from raysim.terms import Population
+from raysim.uplink.bounds import bounded
+from raysim.workers.requests import StepNoise
+from raysim.world.server_happening import Happening, Stepped
+
+
+def plan(scenario: Scenario, population: Population, timeline: Callable[[], Iterable[Happening]]) -> NoisePlan | None:
+    """Returns the plan of a run's noise; None without a release. timeline: begins the run's timeline, which is followed
+    only if it must be foreseen. Raises BadInput if the run cannot be as the scenario says."""
+    if scenario.release is None:
+        return None
+    stepped = (happening for happening in timeline() if isinstance(happening, Stepped))
+    shares = (shares_of(one.arrivals, weigh(scenario, one, population) or ()) for one in stepped)
+    return plan_of(scenario.release, scenario.privacy, shares)
+
+
+def account(scenario: Scenario, plan: NoisePlan | None) -> Account | None:
+    """Returns a new account of a run's steps; None if nothing is accounted for."""
+    if plan is None or scenario.release is None or scenario.privacy is None:
+        return None
+    return Account(scenario.privacy, scenario.release, plan)
+
+
+def noise(
+    scenario: Scenario, plan: NoisePlan | None, stepped: Stepped, weights: list[float] | None, expected: float | None
+) -> StepNoise | None:
+    """Returns the noise of a step: z C max w, with the largest bound C of its updates.
+
+    expected: how many updates a step has in the mean, where clients are drawn.
+    """
+    if plan is None or not weights:
+        return None
+    bound, _ = bounded(scenario.uplink)
+    multiplier, count_std = plan.multiplier, 0.0
+    if bound is not None and bound.adapt is not None and multiplier:
+        count_std = bound.adapt.count_noise or (expected or len(weights)) / 20
+        multiplier = of_updates(multiplier, count_std)
+    scale = multiplier * plan.sensitivity * max(map(abs, weights))
+    if scenario.privacy is not None and scenario.privacy.cohort is not None:
+        scale *= len(weights) / scenario.privacy.cohort
+    clip = max(bound.at(dispatched.moment).max if bound else inf for dispatched in stepped.members)
+    return StepNoise(scale, clip, count_std)

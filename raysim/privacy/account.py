@@ -1,0 +1,133 @@
+"""What a run guarantees, accounted for step by step: epsilon for each client, from the timeline and weights alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from raysim.parts.errors import BadInput
+from raysim.privacy.exposure import Shares, shares_of
+from raysim.privacy.gaussian import epsilon_of, mu_of
+from raysim.privacy.privacy import Privacy
+from raysim.privacy.release import Release
+from raysim.terms import Arrival
+
+_ROUNDING = 1 + 1e-9  # what an epsilon may exceed its limit by
+
+
+class NoisePlan(NamedTuple):
+    """What is known of a run's noise and guarantee before anything is trained."""
+
+    multiplier: float  # standard deviation of the noise by what a client can move the sum by
+    sensitivity: float = 1.0  # a factor of the noise besides, as `Release.sensitivity` gives it
+    versions: float = math.inf  # server steps that `privacy.epsilon` allows
+
+    def mu(self, square: float) -> float:
+        """Returns the mu of a client's Gaussian mechanism. square: what it is exposed to, as `Exposure` counts."""
+        noise = self.multiplier * self.sensitivity
+        return math.sqrt(square) / noise if noise else math.inf
+
+
+def foreseen(release: Release, privacy: Privacy | None) -> bool:
+    """Whether the whole timeline must be known before a run starts."""
+    limited = privacy is not None and privacy.epsilon is not None
+    return limited or release.multiplier == "auto" or release.spans_steps
+
+
+def plan_of(release: Release, privacy: Privacy | None, steps: Iterable[Shares]) -> NoisePlan:
+    """Returns the plan of a run. steps: all steps of its timeline, if it must be foreseen.
+
+    Raises BadInput if the run cannot keep to its epsilon.
+    """
+    if not foreseen(release, privacy):
+        assert release.multiplier != "auto"
+        return NoisePlan(release.multiplier)
+    all_steps, exposure = list(steps), release.exposure()
+    for shares in all_steps:
+        exposure.step(shares)
+    sensitivity = release.sensitivity(exposure)
+    if release.multiplier == "auto":
+        assert privacy is not None and privacy.epsilon is not None
+        return NoisePlan(math.sqrt(exposure.largest) / sensitivity / mu_of(privacy.epsilon, privacy.delta), sensitivity)
+    plan, exposure = NoisePlan(release.multiplier, sensitivity), release.exposure()
+    if privacy is None or privacy.epsilon is None:
+        return plan
+    for done, shares in enumerate(all_steps):
+        exposure.step(shares)
+        if (found := epsilon_of(plan.mu(exposure.largest), privacy.delta)) > privacy.epsilon * _ROUNDING:
+            if not done:
+                text = f"must be at least {found:.6g}, which the first server step takes, got {privacy.epsilon}"
+                raise BadInput("privacy.epsilon", f"{text}; raise it, or release.multiplier")
+            return plan._replace(versions=done)
+    return plan
+
+
+def of_updates(multiplier: float, count_std: float) -> float:
+    """Returns the multiplier of the noise on updates where how many were clipped is told, too, such that both together
+    show as much as the given multiplier (Andrew et al. 2021).
+
+    count_std: of the noise on that number, of which a client is taken to add or subtract a half. Raises BadInput if it
+    is too small.
+    """
+    if multiplier >= 2 * count_std:
+        text = f"must be above half of release's multiplier, {multiplier:g}, got {count_std:g}"
+        raise BadInput("uplink", f"adapt.count_noise {text}; raise it, or use more updates in a step")
+    return 1 / math.sqrt(multiplier**-2 - (2 * count_std) ** -2)
+
+
+class Account:
+    """What clients are exposed to by the steps that a run has done."""
+
+    def __init__(self, privacy: Privacy, release: Release, plan: NoisePlan) -> None:
+        self._privacy, self._plan, self._exposure = privacy, plan, release.exposure()
+        self._largest = self._worst = 0.0
+
+    def step(self, arrivals: Sequence[Arrival], weights: Sequence[float]) -> float | None:
+        """Counts a step. Returns the epsilon of the most exposed client after it; None without noise."""
+        self._exposure.step(shares_of(arrivals, weights))
+        if (largest := self._exposure.largest) != self._largest:
+            self._largest, self._worst = largest, self._epsilon(largest)
+        return _finite(self._worst)
+
+    def _epsilon(self, square: float) -> float:
+        return epsilon_of(self._plan.mu(square), self._privacy.delta)
+
+    def columns(self, clients: Sequence[int]) -> dict[str, list[Any]]:
+        """Returns the table `privacy`. clients: the numbers of those that could take part."""
+        squares = [self._exposure.squares.get(client, 0.0) for client in clients]
+        of = {square: self._epsilon(square) for square in {*squares}}
+        return {
+            "client": list(clients),
+            "uses": [self._exposure.uses[client] for client in clients],
+            "squared_weights": squares,
+            "epsilon": [of[square] if math.isfinite(of[square]) else None for square in squares],
+        }
+
+    def outcome(self, clients: int) -> dict[str, Any]:
+        """Returns what run.json says of it. clients: the number of those that could take part."""
+        privacy, squares = self._privacy, sorted(self._exposure.squares.values())
+        middle = clients - len(squares)  # clients that no step used come first
+        median = _median([0.0] * middle + squares) if clients else 0.0
+        as_if = {key: value for key in ("population", "cohort") if (value := getattr(privacy, key)) is not None}
+        return {
+            "epsilon": _finite(self._worst),
+            "epsilon_median": _finite(self._epsilon(median)),
+            "delta": privacy.delta,
+            "multiplier": self._plan.multiplier,
+            "unit": "client",
+            "neighbours": "a client that sends zeros in its place",
+            "sampling": "none",
+            "accountant": privacy.accountant,
+            "largest_uses": max(self._exposure.uses.values(), default=0),
+            **({"as_if": as_if} if as_if else {}),
+        }
+
+
+def _median(values: Sequence[float]) -> float:
+    """Returns the median; of an even number of values, the lower one of the two in the middle."""
+    return values[(len(values) - 1) // 2]
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

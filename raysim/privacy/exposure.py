@@ -1,0 +1,109 @@
+"""How exposed clients are: how far each could have moved what the server's steps show, known from the timeline alone.
+
+Neighbours are two runs that differ in one client, which sends zeros in one of them: who takes part when is the same.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raysim.terms import Arrival
+
+Shares: TypeAlias = "Mapping[int, float]"
+"""Of one step, the weight of each client's updates together, by the largest weight of an update in that step."""
+
+
+def shares_of(arrivals: Sequence[Arrival], weights: Sequence[float]) -> Shares:
+    """Returns the shares of a step. Two updates of one client add up, because it may send the same twice."""
+    largest = max(map(abs, weights), default=0.0)
+    found: dict[int, float] = {}
+    for arrival, weight in zip(arrivals, weights, strict=True) if largest else ():
+        found[arrival.client] = found.get(arrival.client, 0.0) + abs(weight) / largest
+    return found
+
+
+class Exposure:
+    """What clients are exposed to by steps whose noises are independent.
+
+    squares: by client, the squared distance that it could have moved all results so far, where an update of the largest
+    weight moves one step's sum by 1. uses: by client, how many steps used it.
+    """
+
+    def __init__(self) -> None:
+        self.squares: dict[int, float] = {}
+        self.uses: Counter[int] = Counter()
+        self.steps = 0
+
+    def step(self, shares: Shares) -> None:
+        """Counts a step."""
+        self.steps += 1
+        self.uses.update(shares.keys())
+        self.count(shares)
+
+    def count(self, shares: Shares) -> None:
+        """Adds to `squares` what a step shows."""
+        for client, share in shares.items():
+            self._add(client, share**2)
+
+    def _add(self, client: int, square: float) -> None:
+        self.squares[client] = self.squares.get(client, 0.0) + square
+
+    @property
+    def largest(self) -> float:
+        """The square of the most exposed client; 0 before any step."""
+        return max(self.squares.values(), default=0.0)
+
+
+class TreeExposure(Exposure):
+    """What clients are exposed to by the nodes of binary trees over steps, each of which has noise of its own.
+
+    A node shows the sum of the steps below it, as soon as the last of them is done. Nodes of which the run ends before
+    the last step are never drawn, and show nothing.
+    """
+
+    def __init__(self, restart: int | None) -> None:
+        """restart: how many steps a tree is over; None: all."""
+        super().__init__()
+        self._restart = restart
+        self._total: dict[int, float] = {}  # by client: its shares of all steps of the tree
+        self._open: list[dict[int, float]] = []  # by level: those of the steps below the node that is to be complete
+
+    def count(self, shares: Shares) -> None:
+        place = self.steps if self._restart is None else (self.steps - 1) % self._restart + 1
+        if place == 1:
+            self._total, self._open = {}, []
+        if place & (place - 1) == 0:  # a power of two: the first complete node of one more level
+            self._open.append(dict(self._total))
+        for level, node in enumerate((self._total, *self._open), start=-1):
+            for client, share in shares.items():
+                node[client] = node.get(client, 0.0) + share
+            if level >= 0 and place % 2**level == 0:
+                for client, share in node.items():
+                    self._add(client, share**2)
+                node.clear()
+
+
+class MatrixExposure(Exposure):
+    """What clients are exposed to by sums of earlier steps that a lower triangular Toeplitz matrix weighs."""
+
+    def __init__(self, column: Callable[[int], NDArray[np.float64]]) -> None:
+        """column: returns the first so many numbers of the first column of the matrix, none of which is negative."""
+        super().__init__()
+        self._column, self._known = column, column(64)
+        self._used = np.empty((3, 0))  # of each use so far: its step, the client, and its share
+
+    def count(self, shares: Shares) -> None:
+        if self.steps > len(self._known):
+            self._known = self._column(2 * self.steps)
+        new = np.array([[self.steps] * len(shares), [*shares.keys()], [*shares.values()]], dtype=float)
+        self._used = np.concatenate((self._used, new), axis=1)
+        factors = self._known[(self.steps - self._used[0]).astype(int)]
+        self._used = self._used[:, keep := factors > 0]  # what a band no longer holds
+        moved = np.bincount(self._used[1].astype(int), factors[keep] * self._used[2])
+        for client in np.flatnonzero(moved).tolist():
+            self._add(client, float(moved[client] ** 2))

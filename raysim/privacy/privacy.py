@@ -1,0 +1,36 @@
+"""The block `privacy` of a scenario: which guarantee is accounted for, and how."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from raysim.parts.part import Count, Part, Positive
+
+
+class Privacy(Part):
+    """What a run guarantees to clients, and when it ends because of that."""
+
+    delta: Annotated[float, Field(gt=0, lt=1, examples=[1e-5])]
+    """Delta of the guarantee: the probability with which epsilon may not hold."""
+    epsilon: Positive | None = None
+    """The run ends before the first server step with which the most exposed client would have more than this epsilon.
+    With `release.multiplier: auto`, it is what that client has at the end. null: no limit."""
+    accountant: Literal["exact", "rdp", "pld"] = "exact"
+    """exact: what all steps show of a client is one Gaussian mechanism, whose epsilon has a closed form. rdp and pld:
+    Renyi divergences and privacy loss distributions of the package dp-accounting, raysim[privacy], which count that it
+    is not known who takes part (`sampling`)."""
+    sampling: Literal["auto", "none", "poisson"] = "auto"
+    """poisson: each client takes part in each step with the same probability, drawn anew, and nobody sees who does,
+    which lowers epsilon. none: it is known who takes part when, as in every asynchronous run. auto: poisson where the
+    world samples so and the accountant is not exact, else none."""
+    population: Count | None = None
+    """As if there were so many clients, from which a step samples. null: as many as there are."""
+    cohort: Count | None = None
+    """As if so many updates had been summed in a step, with the same mean: noise is scaled by the number of updates in
+    a step over this. null: as many as there are."""
+
+    @model_validator(mode="after")
+    def _accountant_fits(self) -> Self:
+        if self.accountant == "exact" and self.sampling == "poisson":
+            raise ValueError("accountant must be rdp or pld with sampling: poisson, got exact; take pld")
+        return self

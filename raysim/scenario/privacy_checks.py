@@ -1,0 +1,100 @@
+"""Checks of the blocks `release` and `privacy`: where noise would protect less than it seems to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from raysim.algorithms import Central
+from raysim.parts.errors import Problem
+from raysim.scenario.schema import Scenario
+from raysim.terms import Arrival, Moment, Population
+from raysim.uplink.bounds import bounded
+
+
+def privacy_problems(scenario: Scenario) -> Iterator[Problem]:
+    """Yields problems whose paths start at the scenario."""
+    release, privacy = scenario.release, scenario.privacy
+    if release is not None and not isinstance(scenario.algorithm, Central):
+        yield Problem("release", f"is for algorithms with a server, got {scenario.algorithm.name}; leave it out")
+        return
+    if release is None and privacy is not None:
+        text = "needs noise to account for, got none; add, for example, `release: {name: gaussian, multiplier: 1.0}`"
+        yield Problem("privacy", text)
+    if release is None:
+        return
+    if release.multiplier == "auto" and (privacy is None or privacy.epsilon is None):
+        yield Problem("release.multiplier", "auto needs privacy.epsilon, which it is to meet, got none; set it")
+    if release.multiplier == 0 and privacy is not None and privacy.epsilon is not None:
+        text = "must be above 0 with privacy.epsilon, which no run without noise keeps to, got 0; raise it"
+        yield Problem("release.multiplier", text)
+    if release.multiplier != 0:
+        yield from _bound_problems(scenario)
+        yield from _weight_problems(scenario.central.at(Moment()))
+        yield from _timeline_problems(scenario)
+
+
+def _bound_problems(scenario: Scenario) -> Iterator[Problem]:
+    """Yields why an update may be longer than the bound that noise is scaled by."""
+    bound, after = bounded(scenario.uplink)
+    if bound is None:
+        text = "must bound what clients send with a release, got no clip_norm; add {name: clip_norm, max: 1.0}"
+        yield Problem("uplink", text)
+        return
+    if bound.order == "inf":
+        text = "must be 2 or 1 with a release, whose noise is scaled by a bound of the l2 norm, got inf; take 2"
+        yield Problem(f"uplink.{scenario.uplink.index(bound)}.order", text)
+    for place, one in enumerate(scenario.uplink):
+        if one in after and one.remembers:
+            text = "has a memory after clip_norm, with which clients can send more than the bound"
+            yield Problem(f"uplink.{place}", f"{one.name} {text}; put clip_norm last, or leave the memory out")
+        elif one in after and one.at(Moment()).stretch(2) is None:
+            text = "may lengthen what clip_norm has bounded, and a release scales its noise by that bound"
+            yield Problem(f"uplink.{place}", f"{one.name} {text}; put clip_norm last")
+    if scenario.capacity is not None or any(group.model is not None for group in scenario.clients):
+        key = "capacity" if scenario.capacity is not None else "clients"
+        text = "must not go with a release, for clients with other models have other weights in each parameter"
+        yield Problem(key, f"{text}; leave it out")
+
+
+def _weight_problems(algorithm: Central) -> Iterator[Problem]:
+    """Yields why what a client can move a step's sum by does not follow from the bound and its weight."""
+    name = algorithm.name
+    if algorithm.needs_every_update:
+        text = "must be mean with a release, whose noise is on the sum of updates; leave it out"
+        yield Problem("algorithm.aggregate", f"{text}, for clip_norm in uplink clips")
+        return
+    if algorithm.increments:
+        sums = ", ".join(algorithm.increments)
+        text = f"must not go with {name}, which sums up for good what clients send ({sums}); take another algorithm"
+        yield Problem("release", text)
+        return
+    alike, other = (_weights(algorithm, samples) for samples in ((10, 10), (10, 30)))
+    if alike is None:
+        text = f"must not go with {name}, whose server needs each update by itself, not a sum; take another algorithm"
+        yield Problem("release", text)
+    elif alike != other:
+        keys = [key for key in ("weights", "weighting") if hasattr(algorithm, key)]
+        text = "must not follow from numbers of samples with a release, for a weight then shows those of others"
+        cure = "set it to uniform" if keys else f"take another algorithm than {name}"
+        yield Problem(f"algorithm.{keys[0]}" if keys else "algorithm", f"{text}; {cure}")
+
+
+def _weights(algorithm: Central, samples: tuple[int, int]) -> list[float] | None:
+    """Returns the weights of two updates that arrive together, from clients with so many samples."""
+    arrivals = tuple(Arrival(client, client, 0, 0, 0.0, held) for client, held in enumerate(samples))
+    try:
+        return algorithm.weigh(arrivals, Population(len(samples), sum(samples), expected=2.0))
+    except Exception:  # of the user's own class; the run says what is wrong
+        return []
+
+
+def _timeline_problems(scenario: Scenario) -> Iterator[Problem]:
+    """Yields why who takes part when would depend on the data."""
+    if scenario.needs_losses:
+        policy = scenario.world.dispatch.policy.name
+        text = f"must not pick by losses with a release, for nothing protects these, got {policy}; take another policy"
+        yield Problem("world.dispatch.policy", text)
+    if scenario.delays_follow_training:
+        text = "must not depend on how long clients really train with a release, got compute with"
+        cure = "whose clients may stop early; take other delays, or another algorithm"
+        yield Problem("world.delay", f"{text} {scenario.algorithm.name}, {cure}")

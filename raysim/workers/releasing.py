@@ -1,0 +1,57 @@
+"""Adds the noise of `release` to the sums of a step, at one place for all algorithms."""
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from raysim.parts.errors import BadInput
+from raysim.parts.rng import torch_seed
+from raysim.scenario import Scenario
+from raysim.terms import Record
+from raysim.uplink.bounds import bounded
+from raysim.workers.requests import StepNoise
+from raysim.workers.sending import Sending
+
+
+class Released(NamedTuple):
+    """What a server's rule gets to see of a step."""
+
+    sums: Record
+    kept: Record  # what the release keeps for the next step
+    clip: float | None  # largest bound of an update; None without a bound
+    noise_std: float  # in each entry
+    signal_norm: float  # of the sums before the noise
+
+
+class Releasing:
+    """Adds noise to those entries of sums that are shaped like the model."""
+
+    def __init__(self, scenario: Scenario, sending: Sending) -> None:
+        self._release, self._seed, self._sending = scenario.release, scenario.seed, sending
+        self._algorithm, (_, self._after) = scenario.algorithm.name, bounded(scenario.uplink)
+
+    def __call__(self, sums: Record, noise: StepNoise, adapted: float | None, version: int, kept: Record) -> Released:
+        """Returns the sums with the noise of the step that makes a version.
+
+        adapted: the largest bound of an update, where bounds adapt. kept: what the release kept before. All of the
+        noise is drawn at once, on the CPU, so that it depends neither on devices nor on workers.
+        """
+        assert self._release is not None
+        whole, put_back, others = self._sending.joined(sums)
+        if others and noise.scale:
+            text = f"must not go with {self._algorithm}, of whose updates no clip_norm covers {', '.join(others)}"
+            raise BadInput("release", f"{text}; take another algorithm")
+        norm, clip = float(whole.norm()), noise.clip if adapted is None else adapted
+        told = clip if math.isfinite(clip) else None
+        if not noise.scale:
+            return Released(sums, kept, told, 0.0, norm)
+        std = noise.scale * clip * math.prod(one.stretch(len(whole)) or 1.0 for one in self._after)
+
+        def normal(*ids: int) -> Tensor:
+            draw = torch.Generator().manual_seed(torch_seed(self._seed, "release", *ids))
+            return torch.randn(len(whole), generator=draw)
+
+        drawn, after = self._release.draw(version, kept, normal)
+        return Released(put_back(whole.add(drawn.to(whole.device), alpha=std)), after, told, std, norm)

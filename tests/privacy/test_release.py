@@ -1,0 +1,199 @@
+"""Noise on the sums of steps: by hand, what leaves the bits, what is known before training, and what is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Raw, Simulate, digits, override, quadratic
+from pytest import approx
+from support.same_bits import same_on_ray
+
+from raysim import CannotGoOn, ScenarioError, fork, load_scenario, parse_scenario, resume, run
+from raysim.laws.runs import PicklingPool, carried_out
+from raysim.privacy.release import GaussianRelease, Normal
+from raysim.terms import Record, Tensor
+
+CLIP = [{"name": "clip_norm", "max": 2.0}]
+UNIFORM = {"name": "fedavg", "weights": "uniform"}
+PRIVATE = digits(
+    algorithm={"name": "fedbuff", "buffer": 3},
+    world__staleness="rounds",
+    uplink=[{"name": "clip_norm", "max": 0.5}],
+    release={"name": "gaussian", "multiplier": 2.0},
+    privacy={"delta": 1e-5},
+)
+
+
+class Given(GaussianRelease):
+    """Noise that is given."""
+
+    name: str = "given"
+    xi: tuple[float, ...]
+
+    def draw(self, version: int, kept: Record, normal: Normal) -> tuple[Tensor, Record]:
+        return normal(version).new_tensor(self.xi), {}
+
+
+def noised(simulate: Simulate, algorithm: Any, multiplier: float, xi: list[float], **more: Any) -> list[float]:
+    """The model after one step from 0 with the updates (3, 4) and (0, 1)."""
+    raw = quadratic([[3.0, 4.0], [0.0, 1.0]], algorithm, {"dispatch": {"picks": [[0, 1]]}}, 1, uplink=CLIP, **more)
+    release = {"name": f"{__name__}:Given", "multiplier": multiplier, "xi": xi}
+    found: list[float] = simulate({**raw, "release": release}).vectors()["w"].tolist()
+    return found
+
+
+def test_noise_by_hand(simulate: Simulate) -> None:
+    """Clipped to 2, the updates are (1.2, 1.6) and (0, 1); the noise of each number is z C max w xi."""
+    assert noised(simulate, UNIFORM, 1.0, [0.5, -1.0]) == approx([1.1, 0.3])
+    assert noised(simulate, UNIFORM, 0.0, [0.5, -1.0]) == approx([0.6, 1.3])
+    as_if: Raw = {"privacy": {"delta": 1e-5, "cohort": 10}}
+    assert noised(simulate, UNIFORM, 1.0, [0.5, -1.0], **as_if) == approx([0.7, 1.1])
+
+
+def test_noise_follows_the_largest_weight(simulate: Simulate) -> None:
+    """Weights of 3/4 and 1/4, by staleness: 1 / (1 + s) / K."""
+    picks, delays = [[1], [0], []], [[1.0], [2.0]]
+    world = {"dispatch": {"picks": picks}, "delay": {"name": "scripted", "delays": delays}, "staleness": "rounds"}
+    algorithm = {"name": "fedbuff", "buffer": 2, "staleness": {"name": "poly", "exponent": 1.0}}
+    raw = quadratic([[0.0, 3.0], [0.0, 0.0]], algorithm, world, 3, uplink=CLIP, local__lr=1.0)
+    release = {"name": f"{__name__}:Given", "multiplier": 1.0, "xi": [1.0, 0.0]}
+    result = simulate({**raw, "release": release, "privacy": {"delta": 1e-5}})
+    weights = result.pandas("updates").weight.dropna()
+    (step,) = result.pandas("steps").to_dict("records")
+    assert sorted(weights) == approx([1 / 6, 1 / 4])
+    assert step["noise_std"] == approx(2.0 / 4) and step["clip"] == 2.0
+    assert step["signal_norm"] == approx(2.0 / 4) and result.vectors()["w"].tolist() == approx([0.5, 0.5])
+    assert sorted(result.pandas("privacy").squared_weights) == approx([(2 / 3) ** 2, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("release", "uplink"),
+    [
+        ({"name": "gaussian", "multiplier": 0.0}, []),
+        ({"name": "gaussian", "multiplier": 0.0}, [{"name": "clip_norm", "max": 1e9}]),
+        (None, [{"name": "clip_norm", "max": 1e9}]),
+        ("none", []),
+    ],
+)
+def test_what_changes_nothing_leaves_the_model(release: Any, uplink: Any, simulate: Simulate) -> None:
+    without, found = simulate(digits()), simulate(digits(uplink=uplink, release=release))
+    assert (found.vectors()["w"] == without.vectors()["w"]).all()
+    if not (release and uplink) and release != {"name": "gaussian", "multiplier": 0.0}:
+        assert found.digest == without.digest
+
+
+def test_noise_follows_the_largest_of_bounds_that_adapt(simulate: Simulate) -> None:
+    """An update is clipped by the bound that came with its model, and the noise is scaled by the largest of those."""
+    adapt = {"name": "clip_norm", "max": 0.5, "adapt": {"rate": 0.05, "count_noise": 10.0}}
+    result = simulate({**PRIVATE, "uplink": [adapt]})
+    steps, updates = result.pandas("steps"), result.pandas("updates").query("status == 'used'")
+    weights = updates.groupby("step").weight.max().to_numpy()
+    scale = (2.0**-2 - 20.0**-2) ** -0.5  # the number of clipped ones shows something, too
+    assert (steps.noise_std / steps["clip"]).to_numpy() == approx(scale * weights)
+    ratios = steps["clip"].to_numpy()
+    oldest = updates.groupby("step").version.min().to_numpy()
+    assert len({*ratios}) > 2 and all(ratios[oldest == 0] >= 0.5)
+
+
+def test_a_cohort_as_large_as_it_is_leaves_the_bits(simulate: Simulate) -> None:
+    as_if = {**PRIVATE, "privacy": {"delta": 1e-5, "cohort": 3}}
+    one, other = simulate(PRIVATE), simulate(as_if)
+    assert one.digest == other.digest and other.info["privacy"]["as_if"] == {"cohort": 3}
+
+
+def test_the_same_bits_when_a_run_goes_on() -> None:
+    """Its account, too, goes on."""
+    one, other = carried_out(PRIVATE, PicklingPool(), stop_after=3), carried_out(PRIVATE)
+    assert one.digest == other.digest and one.info["privacy"] == other.info["privacy"]
+
+
+@pytest.mark.slow
+def test_the_same_bits_on_ray_with_several_aggregators(ray_room: None, tmp_path: Path) -> None:
+    same_on_ray({**PRIVATE, "resources": {"chunk": 3, "aggregators": 2, "shards": 4}}, tmp_path)
+
+
+# --- what is known before training ------------------------------------------------------------------------------------
+
+
+def test_a_dry_run_of_the_quickstart_knows_epsilon(tmp_path: Path) -> None:
+    changes = ["world.staleness=rounds", "uplink=[{name: clip_norm, max: 1.0}]", "privacy.delta=1e-5"]
+    scenario = load_scenario("scenarios/quickstart.yaml", [*changes, "release={name: gaussian, multiplier: 4.0}"])
+    result = run(scenario, dry=True, out=tmp_path, progress=False)
+    found, table = result.info["privacy"], result.pandas("privacy")
+    assert found["epsilon"] == approx(3.248377, abs=1e-6) and found["largest_uses"] == 20
+    assert found["epsilon_median"] == approx(2.048157, abs=1e-6) == table.epsilon.median()
+    assert len(table) == 500 and table.epsilon.max() == found["epsilon"] == result.pandas("steps").epsilon.iloc[-1]
+
+
+def test_an_epsilon_is_met_or_ends_the_run(simulate: Simulate) -> None:
+    """Noise that meets an epsilon, given as a multiplier, gives it; a smaller epsilon ends the run a step before."""
+    auto = {**PRIVATE, "release": {"name": "gaussian", "multiplier": "auto"}}
+    found = simulate({**auto, "privacy": {"delta": 1e-5, "epsilon": 3.0}}, "--dry").info["privacy"]
+    assert found["epsilon"] == approx(3.0)
+    fixed = {**PRIVATE, "release": {"name": "gaussian", "multiplier": found["multiplier"]}}
+    ended = simulate({**fixed, "privacy": {"delta": 1e-5, "epsilon": 2.0}})
+    steps = simulate(fixed, "--dry").pandas("steps")
+    allowed = int((steps.epsilon <= 2.0).sum())
+    assert 0 < allowed < len(steps) and ended.info["totals"]["steps"] == allowed
+    assert ended.info["ended_by"] == "epsilon" and ended.info["privacy"]["epsilon"] <= 2.0
+    assert ended.pandas("evaluations").step.max() == allowed
+    shorter = simulate({**fixed, "privacy": {"delta": 1e-5, "epsilon": 2.0}}, "--dry")
+    assert shorter.info["totals"]["steps"] == allowed
+
+
+def test_one_step_may_be_too_much(simulate: Simulate) -> None:
+    with pytest.raises(Exception, match=r"privacy.epsilon: must be at least .* which the first server step takes"):
+        simulate({**PRIVATE, "privacy": {"delta": 1e-5, "epsilon": 0.01}}, "--dry")
+
+
+def test_a_run_whose_noise_follows_its_length_gets_no_other_end(simulate: Simulate) -> None:
+    auto = {**PRIVATE, "release": {"name": "gaussian", "multiplier": "auto"}, "privacy": {"delta": 1e-5, "epsilon": 3}}
+    result = simulate(auto)
+    with pytest.raises(CannotGoOn, match="must not get another end where release's noise depends on"):
+        resume(result.folder, ["run.rounds=20"], inline=True)
+    with pytest.raises(CannotGoOn, match="must keep the settings of its algorithm, and noise that does not depend"):
+        fork(result.folder, 1, ["local.lr=0.01"], inline=True)
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"uplink": []}, "uplink: must bound what clients send with a release, got no clip_norm; add"),
+        ({"uplink": [*CLIP, {"name": "quantise"}]}, "uplink.1: quantise may lengthen what .* put clip_norm last"),
+        (
+            {"uplink": [*CLIP, {"name": "top_k", "k": 3, "memory": "ef14"}]},
+            "uplink.1: top_k has a memory after clip_norm, .* put clip_norm last, or leave the memory out",
+        ),
+        ({"algorithm": "fedavg"}, "algorithm.weights: must not follow from numbers of samples .* set it to uniform"),
+        ({"algorithm": {"name": "fedadam"}}, "algorithm.weights: must not follow from numbers of samples"),
+        (
+            {"algorithm": {**UNIFORM, "aggregate": "median"}},
+            "algorithm.aggregate: must be mean with a release, .* leave it out, for clip_norm in uplink clips",
+        ),
+        ({"algorithm": "mifa"}, "release: must not go with mifa, which sums up for good what clients send"),
+        ({"algorithm": "port"}, "release: must not go with port, whose server needs each update by itself"),
+        (
+            {"world.dispatch": {"per_round": 3, "policy": {"name": "power_of_choice", "candidates": 6}}},
+            "world.dispatch.policy: must not pick by losses with a release",
+        ),
+        (
+            {"algorithm": "decfedavg", "topology": "ring", "world": {}, "privacy": None},
+            "release: is for algorithms with a server, got decfedavg; leave it out",
+        ),
+        ({"release": None}, "privacy: needs noise to account for, got none; add, for example,"),
+        ({"release.multiplier": "auto"}, "release.multiplier: auto needs privacy.epsilon"),
+        ({"release.multiplier": 0.0, "privacy.epsilon": 2.0}, "release.multiplier: must be above 0"),
+        ({"privacy.sampling": "poisson"}, "privacy: accountant must be rdp or pld with sampling: poisson"),
+    ],
+)
+def test_what_is_refused(changes: Raw, text: str) -> None:
+    with pytest.raises(ScenarioError, match=text):
+        parse_scenario(override(PRIVATE, **{key.replace(".", "__"): value for key, value in changes.items()}))
+
+
+def test_statistics_of_batches_must_not_travel(simulate: Simulate) -> None:
+    with pytest.raises(Exception, match=r"model.norm: must not be average with a release"):
+        simulate({**PRIVATE, "model": {"name": "resnet"}}, "--set", "run.rounds=1")
