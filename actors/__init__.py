@@ -7,7 +7,6 @@ Nothing here knows of federated learning. Ray is loaded by `actors.session`,
 from actors.child import Child, ChildDied
 from actors.gang import Gang
 from actors.inline import InlinePool
-from actors.instrument import Instrument, Reading
 from actors.job import Answer, Job, Query, Request, Setup, Took, Value
 from actors.local import LocalPool
 from actors.node import OnNode
@@ -21,7 +20,6 @@ __all__ = [
     "Gang",
     "Group",
     "InlinePool",
-    "Instrument",
     "Job",
     "JobFailed",
     "Life",
@@ -33,7 +31,6 @@ __all__ = [
     "Pool",
     "Provider",
     "Query",
-    "Reading",
     "Request",
     "SchedulerDied",
     "Setup",

@@ -3,7 +3,6 @@ leave."""
 
 import math
 import time
-from collections.abc import Sequence
 from typing import Any
 
 import ray
@@ -12,9 +11,7 @@ from ray.exceptions import ObjectLostError, OutOfMemoryError, RayActorError, Ray
 from actors.actors import Actors, end
 from actors.crew import Crew, Crews
 from actors.host import Done, Failure, Ready
-from actors.instrument import BUSY, DONE, Reading
 from actors.job import Content, Job, Outcome, Recipe, Setup, Value
-from actors.meter import Meter
 from actors.placement import is_alive
 from actors.pool import Group, JobFailed, Pool, ValuesLost
 from actors.process import Life
@@ -30,7 +27,7 @@ POLL_S = 0.5  # how often `wait` looks for an interruption
 class RayPool(Pool):
     """A pool on Ray, of one run. Ready jobs run by priority."""
 
-    def __init__(self, run: str, actors: Actors, patience_s: float | None = PATIENCE_S, wait_s: float = 0.0) -> None:
+    def __init__(self, actors: Actors, patience_s: float | None = PATIENCE_S, wait_s: float = 0.0) -> None:
         """actors: makes the workers. patience_s: how long a worker may be silent; None: for ever. wait_s: how long,
         beyond two minutes, no worker may have work while others wait for a node."""
         super().__init__()
@@ -40,8 +37,7 @@ class RayPool(Pool):
         self._crews = Crews()
         self._watch = Watch(self._crews, patience_s, wait_s)
         self._queue = Queue()
-        self._meter = Meter(run)
-        self._recovery = Recovery(self._crews, self._queue, self._meter, self.warnings.append)
+        self._recovery = Recovery(self._crews, self._queue, self.warnings.append)
 
     # --- workers ------------------------------------------------------------------------------------------------------
 
@@ -128,7 +124,6 @@ class RayPool(Pool):
         if came:
             self._take_all(running)
             self._hand_out()
-        self._publish()
         return self._look() or came
 
     def _look(self) -> bool:
@@ -204,19 +199,10 @@ class RayPool(Pool):
         for place, value in enumerate(job.values):
             if value in request.remade(job.left):
                 value.again = Recipe(job.group, request, job.priority, job.label, place)
-        self._meter.count(DONE, job.name, worker.node)
-        self._meter.count(BUSY, job.name, worker.node, by=done.took.seconds)
         job.end(Outcome(done.result, worker.name, done.took, worker.life.process if worker.life else None))
         self._queue.release(job)
 
     # --- the rest -----------------------------------------------------------------------------------------------------
-
-    def show(self, readings: Sequence[Reading]) -> None:
-        self._meter.show(readings)
-
-    def _publish(self) -> None:
-        if self._meter.due:
-            self._meter.publish(self._crews.readings(self._queue))
 
     def interrupt(self) -> None:
         """Ends the run: from now on, `wait` raises KeyboardInterrupt. Called from another thread."""
@@ -227,7 +213,6 @@ class RayPool(Pool):
 
     def rest(self) -> None:
         """Ends the pool. Its actors rest until another one takes them, as far as the run left them as they were."""
-        self._meter.end()
         self._actors.rest(list(self._crews.workers))
         self._crews.clear()
 

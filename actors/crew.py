@@ -1,7 +1,6 @@
 """The workers on Ray, group by group. The dead are replaced, and further ones join where the cluster has room."""
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,11 +8,9 @@ import ray
 
 from actors.actors import Actors
 from actors.gang import Seat
-from actors.instrument import JOBS, WORKERS, Reading
 from actors.job import Job, Setup, values_of
 from actors.nodes import room
 from actors.pool import ATTEMPTS, Group, JobFailed
-from actors.queue import Queue
 from actors.worker import Pulse, Worker
 
 LATE_S = 30.0  # seconds after which a worker that Ray has not started counts as waiting for a node
@@ -158,16 +155,6 @@ class Crews(dict[str, Crew]):
     def has(self, worker: Worker) -> bool:
         """Whether a worker is still in its crew: it has not been replaced."""
         return worker in self.of(worker).workers
-
-    def readings(self, queue: Queue) -> Iterator[Reading]:
-        """Yields readings of how many jobs are ready and running, and how many workers are in which state. queue:
-        the pool's."""
-        doing: Counter[tuple[str, ...]] = Counter()
-        for group, crew in self.items():
-            doing.update((group, worker.node, worker.state) for worker in crew.workers)
-            yield Reading(JOBS, queue.ready(group), (group, "ready"))
-            yield Reading(JOBS, sum(len(worker.jobs) for worker in crew.workers), (group, "running"))
-        yield from (Reading(WORKERS, number, tags) for tags, number in doing.items())
 
 
 def _set_up(worker: Worker, setup: Setup) -> None:

@@ -4,12 +4,11 @@ A factory builds each worker, set-ups then give it what it needs, and after that
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, Self
 
 from actors.fault import Frame, Memory, describe, exhausted, frames_of, trace
-from actors.instrument import Reading
 from actors.job import Content, Job, Left, Query, Request, Result, Setup, Value
 from actors.process import Life, Machine
 
@@ -148,10 +147,6 @@ class Pool(ABC):
     @abstractmethod
     def size(self, group: str) -> int:
         """Returns how many workers of a group can be given jobs now; at least 1."""
-
-    def show(self, readings: Sequence[Reading]) -> None:
-        """Shows all readings of the run's program on a dashboard, if there is one. They replace the ones before."""
-        return
 
     @abstractmethod
     def close(self) -> None:

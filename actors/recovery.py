@@ -6,9 +6,7 @@ from typing import Any
 from ray.exceptions import ObjectLostError, OutOfMemoryError
 
 from actors.crew import Crews
-from actors.instrument import DEATHS
 from actors.job import Job, Value
-from actors.meter import Meter
 from actors.pool import ATTEMPTS, JobFailed, ValuesLost
 from actors.queue import Queue
 from actors.worker import Worker
@@ -17,9 +15,9 @@ from actors.worker import Worker
 class Recovery:
     """Replaces workers, and puts jobs back into the queue. It hands out none."""
 
-    def __init__(self, crews: Crews, queue: Queue, meter: Meter, warn: Callable[[str], None]) -> None:
+    def __init__(self, crews: Crews, queue: Queue, warn: Callable[[str], None]) -> None:
         """warn: called with a text for each thing that a user who watches the run should know."""
-        self._crews, self._queue, self._meter, self._warn = crews, queue, meter, warn
+        self._crews, self._queue, self._warn = crews, queue, warn
 
     # --- workers ------------------------------------------------------------------------------------------------------
 
@@ -29,7 +27,6 @@ class Recovery:
         Raises JobFailed if its job or its set-up has ended too many workers.
         """
         crew = self._crews.of(dead)
-        self._meter.count(DEATHS, crew.group.name, dead.node)
         for job in crew.replace(dead, cause, blame=blame):
             self.do_again(job)
 

@@ -43,7 +43,7 @@ class Scheduler:
         """
         self._state = self._state or state_of_process()
         self._in_order = False
-        self._pool = pool = RayPool(run, self._actors, self._patience_s, self._wait_s)
+        self._pool = pool = RayPool(self._actors, self._patience_s, self._wait_s)
         self._warnings = pool.warnings
         if self._stopped >= number:
             pool.interrupt()

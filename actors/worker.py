@@ -164,13 +164,6 @@ class Worker:
         """The address of its node; empty until it is known."""
         return self.life.process.node if self.life else ""
 
-    @property
-    def state(self) -> str:
-        """What it is doing, for dashboards."""
-        if self.node_id is None:
-            return "waiting"
-        return "starting" if not self.is_set_up else "busy" if self.jobs else "idle"
-
 
 @dataclass(frozen=True)
 class RayProvider:

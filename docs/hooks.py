@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from generate import algorithms, blocks, command_line, fields, images, instruments, tables
+from generate import algorithms, blocks, command_line, fields, images, tables
 from generate.math import equations
 
 GENERATORS: dict[str, Callable[..., str]] = {
@@ -19,7 +19,6 @@ GENERATORS: dict[str, Callable[..., str]] = {
     "parts": blocks.parts,
     "commands": command_line.commands,
     "fields": fields.fields,
-    "instruments": instruments.instruments,
     "tables": tables.tables,
 }
 MARKER = re.compile(r"^\{\{ generate: (\w+) ?(.*?) \}\}$", re.MULTILINE)

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from results.location import is_local
-from results.store import try_to_write, upload
+from results.location import is_local, try_to_write, upload
 from results.texts import cut
 
 _LONGEST = 255  # bytes in the name of a file or folder, on all usual file systems

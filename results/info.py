@@ -1,17 +1,18 @@
-"""Reads run.json, and checks the types of the values in it that are read."""
+"""Reads run.json, checks the types of the values in it that are read, and says which metrics are better when they are
+larger."""
 
 import hashlib
 import json
 import math
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict  # pydantic takes no other before Python 3.12
 
-from results.location import require_file
-from results.store import reaching, why
+from results.location import reaching, require_file, why
 from results.texts import quoted
 
 CURE = "copy it again from where it is whole, or run the scenario again"
@@ -130,3 +131,27 @@ def _number(text: str) -> float:
     if math.isinf(value := float(text)):
         raise ValueError(f"{text[:25]}, which is beyond all numbers")
     return value
+
+
+# --- metrics of runs --------------------------------------------------------------------------------------------------
+
+LARGER_IS_BETTER = {"accuracy": True, "loss": False}
+"""Whether a larger value of a metric is the better one. A metric that is missing here has no known direction."""
+
+
+def own_metrics(info: Mapping[str, Any]) -> dict[str, bool | None]:
+    """Returns a run's own metrics, from its run.json: whether larger is better, None where that is not known."""
+    return dict(info.get("larger_is_better") or {})
+
+
+def directions(*infos: Mapping[str, Any]) -> dict[str, bool]:
+    """Returns whether larger is better for the metrics above and for own ones of runs, given their run.json.
+
+    A run's own metric is left out if its direction is not known, or if the runs disagree on it.
+    """
+    found: dict[str, set[bool | None]] = {}
+    for info in infos:
+        for metric, larger in own_metrics(info).items():
+            found.setdefault(metric, set()).add(larger)
+    agreed = {metric: said.pop() for metric, said in found.items() if len(said) == 1}
+    return LARGER_IS_BETTER | {metric: larger for metric, larger in agreed.items() if larger is not None}

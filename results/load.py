@@ -7,11 +7,10 @@ from pathlib import Path
 
 from results.ending import Status
 from results.info import NotARun
-from results.location import location
+from results.location import location, reaching, why
 from results.reader import NoRuns, Run
 from results.run_set import READERS
 from results.runs import Runs
-from results.store import reaching, why
 from results.views import View, view
 
 _FIRST = "give another one, or make a first run with `raysim run`"

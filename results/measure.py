@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from results.metrics import directions
+from results.info import directions
 from results.readings import COSTS, OVER
 from results.texts import in_full, quoted
 

@@ -16,10 +16,9 @@ from results import writing_process
 from results.ending import Status
 from results.info import CURE, NotARun, read_info, wrong_info
 from results.keys import Value, flatten
-from results.location import location, require_ordinary
+from results.location import location, require_ordinary, why
 from results.parts import part_files, rows_in, schema_of
 from results.schemas import TABLES, dictionary, require
-from results.store import why
 from results.tables import DamagedTable, again, check_schema, read_files
 from results.texts import as_word
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from results.info import NotARun
+from results.info import NotARun, directions
 from results.keys import Value, column, spell_out, varying
-from results.metrics import directions
 from results.reader import Run
 from results.schemas import dictionary, require, with_own
 from results.tables import DamagedTable, again, check_schema

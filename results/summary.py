@@ -14,7 +14,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from results.ending import Status, at
-from results.metrics import directions
+from results.info import directions
 from results.reader import Run
 from results.readings import MOMENT, WHAT, over_members
 from results.render import plain_table

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from results.info import CURE, NotARun
+from results.location import in_arrow
 from results.schemas import TABLES, own_names
-from results.store import in_arrow
 
 T = TypeVar("T")
 

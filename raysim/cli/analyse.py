@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from raysim.cli.bad_input import refusing_wrong_runs
-from raysim.cli.options import By, RunFolder, RunFolders, require_writable, to_location
+from raysim.cli.ending import refusing_wrong_runs
+from raysim.cli.options import By, RunFolder, RunFolders, Split, require_writable, to_location
 from raysim.cli.watch import ls
 from results import load, open_run, summary
 from results.measure import parse_at, parse_target
@@ -40,62 +40,66 @@ class Format(StrEnum):
     csv = "csv"
 
 
+_Keys = Annotated[list[str] | None, typer.Option(metavar="KEY", help="Make a column for each value of a key.")]
+_Metrics = Annotated[
+    list[str] | None,
+    typer.Option(help="accuracy, loss, ..., virtual_time, up_bytes, down_bytes, local_steps, staleness or seconds."),
+]
+_Reduce = Annotated[
+    str,
+    typer.Option(
+        help="How a run's evaluations become one number: last, at_best_validation, best, or max_, min_ or "
+        "mean_of_last_K."
+    ),
+]
+_Targets = Annotated[
+    list[str] | None,
+    typer.Option(metavar="METRIC=VALUE", help="Add what was spent until this value is reached, see --cost."),
+]
+_Costs = Annotated[
+    str,
+    typer.Option(
+        metavar="COST,...", help="What --target tells: rounds, virtual_time, updates, bytes, flops or energy."
+    ),
+]
+_At = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COST=VALUE", help="Count evaluations up to a budget, such as virtual_time=3600, or bytes=common."
+    ),
+]
+_Subject = Annotated[
+    str | None,
+    typer.Option(
+        help="Whose metrics: global, client, unseen or peer; by default peer if no run has a server, else global."
+    ),
+]
+_Over = Annotated[
+    str, typer.Option(help="What to take over clients or peers: mean, micro, min, max, gap, p10, p50 or p90.")
+]
+_Baselines = Annotated[
+    list[str] | None,
+    typer.Option(metavar="[KEY=]VALUE", help="The baseline, such as fedavg; by default that of the first row."),
+]
+
+
 def compare(
     runs: RunFolders,
-    by: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEY", help="Make a row for each value of a key; by default of all keys that differ."),
-    ] = None,
-    columns: Annotated[
-        list[str] | None, typer.Option(metavar="KEY", help="Make a column for each value of a key.")
-    ] = None,
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="accuracy, loss, ..., virtual_time, up_bytes, down_bytes, local_steps, staleness or seconds."
-        ),
-    ] = None,
-    reduce: Annotated[
-        str,
-        typer.Option(
-            help="How a run's evaluations become one number: last, at_best_validation, best, or max_, min_ or "
-            "mean_of_last_K."
-        ),
-    ] = "last",
-    target: Annotated[
-        list[str] | None,
-        typer.Option(metavar="METRIC=VALUE", help="Add what was spent until this value is reached, see --cost."),
-    ] = None,
-    cost: Annotated[
-        str,
-        typer.Option(
-            metavar="COST,...", help="What --target tells: rounds, virtual_time, updates, bytes, flops or energy."
-        ),
-    ] = "rounds,virtual_time,bytes",
-    at: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COST=VALUE", help="Count evaluations up to a budget, such as virtual_time=3600, or bytes=common."
-        ),
-    ] = None,
-    subject: Annotated[
-        str | None,
-        typer.Option(
-            help="Whose metrics: global, client, unseen or peer; by default peer if no run has a server, else global."
-        ),
-    ] = None,
-    split: Annotated[str, typer.Option(help="test, train or validation.")] = "test",
-    over: Annotated[
-        str, typer.Option(help="What to take over clients or peers: mean, micro, min, max, gap, p10, p50 or p90.")
-    ] = "mean",
+    by: By = None,
+    columns: _Keys = None,
+    metric: _Metrics = None,
+    reduce: _Reduce = "last",
+    target: _Targets = None,
+    cost: _Costs = "rounds,virtual_time,bytes",
+    at: _At = None,
+    subject: _Subject = None,
+    split: Split = "test",
+    over: _Over = "mean",
     unfinished: Annotated[bool, typer.Option("--unfinished", help="Also count runs that are not finished.")] = False,
     paired: Annotated[
         bool, typer.Option("--paired", help="Compare seed by seed with a baseline: differences with intervals.")
     ] = False,
-    baseline: Annotated[
-        list[str] | None,
-        typer.Option(metavar="[KEY=]VALUE", help="The baseline, such as fedavg; by default that of the first row."),
-    ] = None,
+    baseline: _Baselines = None,
     percent: Annotated[bool, typer.Option("--percent", help="Print accuracies in percent, except in CSV.")] = False,
     format: Annotated[Format, typer.Option(help="How to print it; csv is not rounded.")] = Format.table,
 ) -> None:

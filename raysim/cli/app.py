@@ -14,9 +14,9 @@ import typer
 
 from actors import MissingResources
 from raysim.cli.analyse import compare, report, show
-from raysim.cli.bad_input import tell
 from raysim.cli.check import check, schema
 from raysim.cli.doctor import doctor
+from raysim.cli.ending import tell
 from raysim.cli.generate import generate
 from raysim.cli.new import new
 from raysim.cli.parts import list_parts

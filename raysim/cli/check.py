@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from raysim.cli.bad_input import refuse
+from raysim.cli.ending import refuse
 from raysim.cli.options import Overrides, ScenarioFiles
 from raysim.parts.errors import ScenarioError
 from raysim.runs.inspection import inspect

@@ -7,9 +7,8 @@ import typer
 from rich.filesize import decimal
 from rich.text import Text
 
-from raysim.cli.bad_input import refuse
+from raysim.cli.ending import ending_by_signals, refuse
 from raysim.cli.options import Address, Overrides
-from raysim.cli.signals import ending_by_signals
 from raysim.doctor.diagnosis import Diagnosis, diagnose
 from raysim.parts.errors import ScenarioError
 from raysim.sweep import load_sweep

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from raysim.cli.bad_input import refusing_wrong_runs
+from raysim.cli.ending import refusing_wrong_runs
 from raysim.cli.options import RunFolder
 from raysim.parts.errors import BadValue
 from raysim.runs.generate import generate as go_on

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from raysim.cli.bad_input import refuse
 from raysim.cli.check import proposals
+from raysim.cli.ending import refuse
 from results.disk import writing
 
 TEMPLATES = Path(__file__).parents[1] / "templates"

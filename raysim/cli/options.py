@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from pydantic import ValidationError
 
-from raysim.cli.bad_input import refuse
+from raysim.cli.ending import refuse
 from raysim.observers import Observer
 from raysim.parts.errors import ScenarioError
 from raysim.parts.part import as_tuples
@@ -115,9 +115,11 @@ By = Annotated[
     list[str] | None,
     typer.Option(
         metavar="KEY",
-        help="Make a line for each value of a key; by default of all keys that differ but seed. Can be repeated.",
+        help="Make a line, or a row, for each value of a key; by default of all keys that differ but seed. "
+        "Can be repeated.",
     ),
 ]
+Split = Annotated[str, typer.Option(help="test, train or validation.")]
 RunFolder = Annotated[Path, typer.Argument(help="A run's folder, or its URI.", parser=to_location, show_default=False)]
 RunFolders = Annotated[
     list[Path],

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from raysim.cli.bad_input import refusing_wrong_runs
-from raysim.cli.options import By, RunFolders, require_writable, to_location
+from raysim.cli.ending import refusing_wrong_runs
+from raysim.cli.options import By, RunFolders, Split, require_writable, to_location
 from results import load
 from results.run_set import whole
 
@@ -21,7 +21,7 @@ def plot(
         str | None, typer.Option("--x", help="round, virtual_time, bytes or seconds; by default as in reports.")
     ] = None,
     by: By = None,
-    split: Annotated[str, typer.Option(help="test, train or validation.")] = "test",
+    split: Split = "test",
     subject: Annotated[
         str | None, typer.Option(help="Whose own models: client, unseen or peer; by default the global one.")
     ] = None,

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from raysim.cli.bad_input import refuse, refusing_wrong_runs, tell
 from raysim.cli.display import exit_code, sum_up, watch
+from raysim.cli.ending import ending_by_signals, refuse, refusing_wrong_runs, tell
 from raysim.cli.options import (
     Address,
     Case,
@@ -23,7 +23,6 @@ from raysim.cli.options import (
     named_observers,
     place_of,
 )
-from raysim.cli.signals import ending_by_signals
 from raysim.engine.checkpoint import Checkpoint
 from raysim.observers import Observer
 from raysim.parts.errors import ScenarioError

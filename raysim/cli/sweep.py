@@ -9,9 +9,8 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from raysim.cli.bad_input import refuse
+from raysim.cli.ending import ending_by_signals, refuse
 from raysim.cli.options import Address, Log, Observe, Out, named_observers
-from raysim.cli.signals import ending_by_signals
 from raysim.observers import Lines
 from raysim.observers.live import Bar, bars
 from raysim.parts.errors import ScenarioError

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from raysim.cli.bad_input import refuse
+from raysim.cli.ending import refuse
 from raysim.laws.subject import Subject
 from raysim.parts.errors import ScenarioError
 from raysim.parts.own import WrongClass

@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from raysim.cli.bad_input import refusing_wrong_runs
+from raysim.cli.ending import refusing_wrong_runs
 from raysim.cli.options import FolderOfRuns
 from results.listing import lines
 from results.load import Folder, readable

@@ -15,8 +15,7 @@ from actors import this_machine
 from raysim.runs.record import installed
 from raysim.version import __version__
 from raysim.workers.device import stand_in, stand_in_bytes
-from results.location import UnknownLocation, location
-from results.store import reaching
+from results.location import UnknownLocation, location, reaching
 
 _SMI = ["nvidia-smi", "--query-gpu=name,memory.total,memory.free", "--format=csv,noheader,nounits"]
 _SMI_S = 20.0  # seconds that nvidia-smi may take

@@ -7,7 +7,7 @@ from typing import Any
 
 from raysim.parts.errors import BadInput
 from raysim.scenario.run_settings import RunSettings
-from results.metrics import directions
+from results.info import directions
 
 SPENT = ("bytes", "flops")  # what is counted as it is spent, by its key of `run.until`
 

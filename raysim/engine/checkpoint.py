@@ -27,9 +27,8 @@ from raysim.engine.rows import Happened
 from raysim.parts.errors import DamagedCheckpoint
 from raysim.terms import Wire
 from results.disk import replacing
-from results.location import is_local
+from results.location import is_local, local_copy
 from results.parts import require_whole, rows_in
-from results.store import local_copy
 from results.tables import DamagedTable
 from results.texts import quoted
 

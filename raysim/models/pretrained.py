@@ -8,8 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from raysim.parts.errors import BadValue
-from results.location import location
-from results.store import local_copy, why
+from results.location import local_copy, location, why
 
 
 def prepared(module: nn.Module, weights: str | None, channels: int, image_size: int | None) -> nn.Module:

@@ -20,9 +20,9 @@ from raysim.engine.progress import Progress
 from raysim.observers.observer import Observer, RunBegin, RunEnd
 from results import Run
 from results.columns import is_wall
+from results.location import local_copy
 from results.readings import WHAT, over_members
 from results.schemas import TABLES, columns_of
-from results.store import local_copy
 
 FILES = ("run.json", "model.safetensors", "best.safetensors")  # of a run's folder, that a tracker keeps
 # The tables that points are made of, each with the columns that tell a round's rows apart.

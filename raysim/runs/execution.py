@@ -14,7 +14,6 @@ from raysim.engine.progress import Progress
 from raysim.engine.recorder import Diverged, Recorder
 from raysim.engine.saver import Saver
 from raysim.engine.simulation import Final, Simulation
-from raysim.observers.gauges import readings
 from raysim.parts.errors import DamagedCheckpoint
 from raysim.parts.part import as_lists
 from raysim.runs.machines import kinds_of, require_capability, what_differs, workers_of
@@ -74,7 +73,6 @@ class _Attempt:
         try:
             for progress in self._loop():
                 self._check_workers()
-                self.pool.show(readings(progress))
                 for table, rows in self.writer.new_rows().items():  # no `yield from`: see `asks_to_end`
                     yield NewRows(table, rows)
                 yield progress

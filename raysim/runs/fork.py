@@ -21,9 +21,8 @@ from raysim.scenario.family_checks import MOST_ROUNDS
 from results import Run, open_run, this_process
 from results.disk import writing
 from results.ending import Status
-from results.location import location
+from results.location import copy_folder, location
 from results.schemas import TABLES
-from results.store import copy_folder
 
 # Keys that a fork may change, because they do not change who is picked when.
 _FORKED = (*LATER, "algorithm.", "local.", "run.", "name")

@@ -10,9 +10,8 @@ from pathlib import Path
 from raysim.parts.errors import CannotGoOn
 from results import Run, this_process
 from results.disk import writing
-from results.location import is_local
+from results.location import create, is_local, time_of
 from results.reader import SILENT
-from results.store import create, time_of
 from results.writing_process import state
 
 HELD = ".held.json"  # on an object store: names the process that writes a run there

@@ -31,7 +31,7 @@ from raysim.parts.own_code import (
 from raysim.scenario import Scenario
 from raysim.scenario.dependencies import depends_on, hash_of
 from results.disk import replacing
-from results.store import local_copy
+from results.location import local_copy
 
 _log = logging.getLogger("raysim")
 CODE = "code"  # name in the run's folder

@@ -16,7 +16,7 @@ from raysim.runs.models import digest_of
 from raysim.runs.origin import kept_code
 from raysim.scenario.load import parse_model, read_back
 from results import NotARun, Run, Runs, open_run, summary
-from results.store import local_copy
+from results.location import local_copy
 from results.texts import cut
 
 if TYPE_CHECKING:

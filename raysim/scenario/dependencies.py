@@ -17,8 +17,7 @@ from raysim.parts.own_code import Sources, parts_in, sources_in
 from raysim.scenario.resources import computes_on
 from raysim.scenario.schema import Scenario
 from raysim.version import __version__
-from results.location import is_local, location
-from results.store import stamps
+from results.location import is_local, location, stamps
 
 LARGE = 2**26  # bytes; fingerprints of larger files are cached for the next process
 

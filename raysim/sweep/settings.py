@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from raysim.parts.errors import Problem, ScenarioError
 from raysim.parts.part import Count, Part
 from raysim.scenario import Scenario
-from results.metrics import directions
+from results.info import directions
 
 Values = Annotated[list[Any], Field(min_length=1)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]

@@ -15,8 +15,7 @@ from raysim.parts.errors import BadInput
 from raysim.parts.part import Count, OneOf, Part
 from raysim.parts.rng import generator
 from raysim.world.mixing import WEIGHTINGS, EqualWeights, Graph, Metropolis, Neighbours, Weighting
-from results.location import location, require_file
-from results.store import why
+from results.location import location, require_file, why
 
 if TYPE_CHECKING:
     import networkx as nx

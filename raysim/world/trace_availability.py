@@ -17,8 +17,7 @@ from raysim.parts.part import Positive, Unit
 from raysim.parts.rng import Stream
 from raysim.world.availability import Availability, Presence, times_over
 from raysim.world.trace_file import Assign, Owners, read_trace
-from results.location import location, require_file
-from results.store import why
+from results.location import location, require_file, why
 
 
 class Timetable(NamedTuple):

@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from raysim.parts.rng import Stream
-from results.location import location, require_file
-from results.store import in_arrow, why
+from results.location import in_arrow, location, require_file, why
 
 Assign = Literal["client", "drawn", "in_order"]
 

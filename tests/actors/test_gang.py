@@ -28,7 +28,7 @@ def ray_pool(ray_room: None) -> Iterator[Any]:
     from actors.cluster import RayPool
     from actors.placement import Placement
 
-    pool = RayPool("test", Actors(f"test-{time.time_ns()}", Placement()))
+    pool = RayPool(Actors(f"test-{time.time_ns()}", Placement()))
     yield pool
     pool.close()
 

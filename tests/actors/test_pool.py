@@ -116,7 +116,7 @@ def ray_pool(ray_room: None) -> Iterator[Any]:
     from actors.cluster import RayPool
     from actors.placement import Placement
 
-    pool = RayPool("test", Actors(f"test-{time.time_ns()}", Placement()))
+    pool = RayPool(Actors(f"test-{time.time_ns()}", Placement()))
     yield pool
     pool.close()
 
@@ -163,7 +163,7 @@ def test_a_replacement_gets_the_place_of_the_dead_worker(ray_room: None, tmp_pat
 
     with reserved(Demand({"client-0": Needs(1.5), "client-1": Needs(2.5), "aggregator-0": Needs()})) as placement:
         assert placement.nodes.keys() == {"client-0", "client-1"}
-        pool = RayPool("test", Actors(f"test-{time.time_ns()}", placement))
+        pool = RayPool(Actors(f"test-{time.time_ns()}", placement))
         pool.start(Group("client", Adder, 1, Needs(1.5)))
         pool.start(Group("aggregator", Adder, 1))
         pool.set_up({"client": Attach(3)})
@@ -221,7 +221,7 @@ def test_actors_get_the_room_that_was_found_for_them_though_another_run_waits_fo
     with reserved(Demand({f"client-{number}": Needs(1.0) for number in range(3)})) as placement:
         other.start()
         until(lambda: "PENDING" in {group["state"] for group in placement_group_table().values()})
-        pool = RayPool("first", Actors("first", placement))
+        pool = RayPool(Actors("first", placement))
         pool.start(Group("loader", Adder, 1))
         pool.start(Group("client", Adder, 3, Needs(1.0)))
         pool.set_up({"loader": Attach(1)})

@@ -13,7 +13,7 @@ import raysim
 from raysim import CannotGoOn
 from raysim.runs.lock import HELD, locked
 from results import CannotWrite, UnknownLocation
-from results.store import time_of
+from results.location import time_of
 from results.writing_process import this_process
 
 OWN = {"name": "object_store:KilledOnce"}

@@ -21,8 +21,7 @@ from raysim.scenario.dependencies import fingerprint
 from raysim.world.script import read_order
 from raysim.world.topology import _read_edges
 from raysim.world.trace_availability import read_timetables
-from results.location import location
-from results.store import copy_folder
+from results.location import copy_folder, location
 
 
 @pytest.fixture(scope="module")

@@ -127,7 +127,7 @@ def test_calls_of_ray(family: str, tmp_path: Path, ray_room: None, monkeypatch: 
     costs = []
     for rounds in (FEW, 5 * MANY):
         seen.clear()
-        pool = RayPool("costs", Actors(f"costs-{family}-{rounds}", Placement()))
+        pool = RayPool(Actors(f"costs-{family}-{rounds}", Placement()))
         for _ in Execution(scenario(family, rounds), tmp_path / str(rounds))(pool):
             pass
         pool.close()

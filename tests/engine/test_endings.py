@@ -14,7 +14,7 @@ from waiting import PATIENT_S
 
 from actors import Group, JobFailed
 from actors.worker import Pulse
-from raysim.cli.signals import ENDING, ending_by_signals
+from raysim.cli.ending import ENDING, ending_by_signals
 from results import open_run
 
 ray_test = pytest.mark.usefixtures("ray_session")
@@ -51,7 +51,7 @@ def test_a_worker_that_stops_is_replaced(where: str) -> None:
     from actors.cluster import RayPool
     from actors.placement import Placement
 
-    pool = RayPool("test", Actors(f"test-{time.time_ns()}", Placement()), patience_s=10.0)
+    pool = RayPool(Actors(f"test-{time.time_ns()}", Placement()), patience_s=10.0)
     try:
         pool.start(Group("client", Adder, 1))
         pool.set_up({"client": Attach(1)})

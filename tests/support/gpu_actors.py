@@ -30,7 +30,7 @@ def main(address: str, actors: int, share: float) -> None:
     connect([], address)
     group = Group("client", partial(open_device, share), actors, Needs(gpus=share))
     with reserved(Demand({f"client-{number}": group.needs for number in range(actors)}, 30.0)) as placement:
-        pool = RayPool("test", Actors(f"test-{time.time_ns()}", placement, stand_in()))
+        pool = RayPool(Actors(f"test-{time.time_ns()}", placement, stand_in()))
         pool.start(group)
         placement.release()  # as a set-up would
         workers = pool._crews["client"].workers

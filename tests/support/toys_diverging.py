@@ -52,16 +52,16 @@ class ExplodingPeer(SoundPeer):
     name: str = "exploding_peer"
     what: str = "local"
     peer: int = 4
-    mixes: int = 2
+    turn: int = 2
 
     def local(self, task: Any, state: Record) -> Any:
         draft, message = super().local(task, state)
-        if self.what == "local" and (task.client, task.dispatch) == (self.peer, self.mixes):
+        if self.what == "local" and (task.client, task.dispatch) == (self.peer, self.turn):
             message = {**message, "w": message["w"] / 0}
         return draft, message
 
     def mix(self, task: Any, draft: Record, inbox: Inbox) -> Any:
         mixed = super().mix(task, draft, inbox)
-        if self.what == "mix" and (task.client, task.dispatch) == (self.peer, self.mixes):
+        if self.what == "mix" and (task.client, task.dispatch) == (self.peer, self.turn):
             mixed = {**mixed, "w": mixed["w"] * float("nan")}
         return mixed

@@ -9,8 +9,7 @@ from raysim.data.sources.reading import reading
 from raysim.data.sources.subset import is_chosen
 from raysim.parts.errors import BadValue
 from results.distribution import extra
-from results.location import location
-from results.store import local_copy
+from results.location import local_copy, location
 
 
 def read_clients(file: str | Path, share: float = 1.0) -> Iterator[tuple[str, dict[str, np.ndarray]]]:

@@ -12,8 +12,7 @@ from typing import IO, Any, ClassVar
 import numpy as np
 
 from raysim.parts.errors import BadValue, MissingFile
-from results.location import is_local, location, require_file
-from results.store import matches
+from results.location import is_local, location, matches, require_file
 
 
 @contextmanager

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from raysim.data.sources.reading import all_matching, reading
 from raysim.parts.errors import BadValue
-from results.location import is_local, location, require_file
-from results.store import in_arrow, local_copy
+from results.location import in_arrow, is_local, local_copy, location, require_file
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,13 +1,18 @@
-"""Says what went wrong on standard error. Commands that get bad input end with exit code 2."""
+"""How commands end: with exit code 2 for bad input, which is told on standard error, or by a signal, as Ctrl-C does it,
+with all rows written and run.json true."""
 
+import signal
+import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import NoReturn
 
 import typer
 
 from actors import MissingResources
+from actors.interrupt import ask
 from raysim.parts.errors import RunFailed, ScenarioError
 from results import NotARun, NotComparable, UnknownKey
 from results.disk import CannotWrite
@@ -46,3 +51,39 @@ def refusing_wrong_runs(*further: type[Exception]) -> Iterator[list[str]]:
         refuse(error)
     for note in notes:
         typer.echo(harmless(note), err=True)
+
+
+# --- signals ----------------------------------------------------------------------------------------------------------
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # Ctrl-C, a batch system, a lost terminal
+
+
+@contextmanager
+def ending_by_signals() -> Iterator[None]:
+    """Within the block, a signal of ENDING ends the command; the exit code is then 128 plus the signal's number.
+
+    A second signal ends the process at once. A signal that is ignored, as SIGHUP is below nohup, stays ignored.
+    """
+    if threading.current_thread() is not threading.main_thread():  # Python lets no other thread handle signals
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in ENDING}
+    received = []
+
+    def end(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        for other in ENDING:
+            signal.signal(other, signal.SIG_DFL)
+        ask()
+
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, end)
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise SystemExit(128 + (received or [signal.SIGINT])[0]) from None
+    finally:
+        if not received:
+            for number, handler in before.items():
+                signal.signal(number, handler)
