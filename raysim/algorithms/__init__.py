@@ -77,6 +77,7 @@ from raysim.algorithms.scaffold import Scaffold as Scaffold
 from raysim.algorithms.setting import Setting as Setting
 from raysim.algorithms.sgp import SGP as SGP
 from raysim.algorithms.staleness import StalenessFunction as StalenessFunction
+from raysim.algorithms.swift import SWIFT as SWIFT
 from raysim.parts.part import names_of
 from raysim.terms import Arrival as Arrival
 from raysim.terms import Buffer as Buffer

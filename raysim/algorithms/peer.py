@@ -89,6 +89,15 @@ class Peer(Algorithm):
     """Whether an inbox holds all messages that have arrived since the peer mixed last, each exactly once and in order
     of sending, as sums need it. Otherwise it holds the newest message of each neighbour, as often as the peer mixes."""
 
+    sends_first: ClassVar[bool] = False
+    """Whether a peer that does not wait sends its message when it begins to train, and not when it has trained. Its
+    message is then its state, too."""
+
+    @property
+    def sends_state(self) -> bool:
+        """Whether a peer's message is its state, so that it has one to send also where it does not train again."""
+        return self.pairs or self.sends_first
+
     @property
     def lag(self) -> int:
         """How many rounds after it was sent a message is mixed, where peers wait for each other."""

@@ -136,7 +136,8 @@ def of_peers(scenario: Scenario, samples: NDArray[np.int64], measure: Callable[[
     horizon, peers = scenario.run.horizon, len(samples)
     kind = PairsTimeline if scenario.peer.pairs else PeersTimeline
     given = (scenario.world, scenario.topology, peers, horizon, scenario.seed, cost)
-    return kind(*given, consumes=scenario.peer.consumes, lag=scenario.peer.lag)
+    peer = scenario.peer
+    return kind(*given, consumes=peer.consumes, lag=peer.lag, sends_first=peer.sends_state)
 
 
 def _label_counts(partition: Mapping[str, np.ndarray], clients: int) -> NDArray[np.int64]:

@@ -108,8 +108,9 @@ class PeersWorker(Workbench, PeerHandlers, CostHandler):
             trained = None
             if turn.trains:
                 draft, message, trained = self._local(turn, state)
-            elif self.algorithm.pairs:
-                message = self.distorted(turn.peer, turn.mixes, state.algorithm, state.algorithm)
+            elif self.algorithm.sends_state:
+                exact = self.distorted(turn.peer, turn.mixes, state.algorithm, state.algorithm)
+                message, *_ = self._sent(turn, exact, state)
             kept: ClientWire = state.map(records.send) if turn.kept else ClientState()
             own.append(Own(draft.map(records.send), kept))
             messages.append(records.send(message))
@@ -135,13 +136,19 @@ class PeersWorker(Workbench, PeerHandlers, CostHandler):
         self.net.take_solves()
         self.at(turn.trains_at)
         draft, exact = self.trained(turn.peer, turn.mixes, state)
-        key = DrawKey(turn.peer, turn.mixes, turn.mixes)
-        message, kept, measured = self.variant(1.0).sending(self.uplink, key, exact, {}, draft.uplink)
+        message, kept, measured = self._sent(turn, exact, draft)
         draft = draft._replace(uplink=kept, message={} if message is exact else exact)
         seconds, steps = time.perf_counter() - started, self.net.steps - steps
         up = self.traffic(turn.peer, message, message, self.variant(1.0)).up
         numbers = self.numbers(turn.peer, self.net, local_steps=steps, seconds=seconds, up_bytes=up, **measured)
         return draft, message, TrainedPeer(numbers, diverged(numbers, message, "message"), self.net.passes - passed)
+
+    def _sent(
+        self, turn: Turn, exact: Record, kept: ClientState[Tensor]
+    ) -> tuple[Record, dict[int, Record], dict[str, float | None]]:
+        """Returns a message as neighbours decode it, what transforms keep, and what is measured of them."""
+        key = DrawKey(turn.peer, turn.mixes, turn.mixes)
+        return self.variant(1.0).sending(self.uplink, key, exact, {}, kept.uplink)
 
     # --- calls of the algorithm ---------------------------------------------------------------------------------------
 

@@ -42,8 +42,6 @@ class PairsTimeline(PeersTimeline):
         # Of each exchange of the run: who was asked, when, and when it began; whether both models were exchanged.
         self._whom, self._asked, self._began, self._done = array("i"), array("d"), array("d"), array("b")
         super()._foresee()
-        # Others may ask a peer before it has asked anybody, so each has a first model to send.
-        self.start = tuple(first._replace(kept=True) for first in self.start)
 
     def _near(self, peer: int, number: int, began: float) -> Neighbours:
         return _only(int(peer == 0), 1)  # any

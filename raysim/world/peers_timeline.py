@@ -111,7 +111,7 @@ class PeersTimeline:
 
     horizon: when it ends, and when models are evaluated. For peers that do not wait for each other, it must end. cost:
     returns the cost of a peer with its neighbours, if the delay needs it. start: what follows each peer's first
-    state. consumes, lag: as in `Peer`.
+    state. consumes, lag, sends_first: as in `Peer`.
     """
 
     def __init__(
@@ -125,11 +125,12 @@ class PeersTimeline:
         *,
         consumes: bool = False,
         lag: int = 0,
+        sends_first: bool = False,
     ) -> None:
         self.world, self.topology = world, topology
         self.peers, self.horizon = peers, horizon
         self._cost, self._seed = cost, seed
-        self._consumes, self._lag = consumes, lag
+        self._consumes, self._lag, self._sends_first = consumes, lag, sends_first
         self._durations = Stream(seed, "delay")
         self._network = Network(world.loss, world.edge_delay, seed, keeps_lost=world.on_loss == "kept")
         self._graphs = self._new_graphs()
@@ -266,7 +267,8 @@ class PeersTimeline:
                 early = early or set(last)
         mixes = len(self._rounds) * self.peers
         del self._times[mixes:], self._who[mixes:]
-        self.start = tuple(Next(self._totals[peer] > 0, peer not in early) for peer in range(self.peers))
+        first = self._sends_first  # also a peer that never mixes then has a model to send
+        self.start = tuple(Next(self._totals[peer] > 0, first or peer not in early) for peer in range(self.peers))
 
     def _states_of(self, serial: int) -> tuple[tuple[int, int], ...]:
         """Returns the peers whose states a mix changes, and a number for each state."""
@@ -303,12 +305,20 @@ class PeersTimeline:
         self._graphs = self._new_graphs()  # because it has come to the end of the run
         mixed = []
         before = [0.0] * self.peers  # when each peer began to train
-        for time, serials in groupby(range(len(self._times)), self._times.__getitem__):
-            together, near = list(serials), self._graphs.at(0, time)
-            sent = {}
-            for peer in map(self._who.__getitem__, together):
+        sent: dict[int, tuple[Sent, ...]] = {}  # by each peer
+
+        def send(peers: Iterable[int], time: float) -> None:
+            near = self._graphs.at(0, time)
+            for peer in peers:
                 sent[peer] = self._network.send(peer, self._counts[peer], time, near[peer])
                 self._mail.put(sent[peer])
+
+        if self._sends_first:
+            send(range(self.peers), 0.0)
+        for time, serials in groupby(range(len(self._times)), self._times.__getitem__):
+            together = list(serials)
+            if not self._sends_first:
+                send([self._who[serial] for serial in together], time)
             for serial in together:
                 peer = self._who[serial]
                 mixed.append(self._mix(serial, before[peer], time, sent[peer]))
@@ -317,6 +327,8 @@ class PeersTimeline:
                     round = serial // self.peers
                     yield Exchanged(round, time, tuple(mixed), *self._rounds[round])
                     mixed = []
+            if self._sends_first:
+                send([self._who[serial] for serial in together], time)
 
     def _mix(self, serial: int, began: float, time: float, sent: tuple[Sent, ...]) -> Mixed:
         peer = self._who[serial]

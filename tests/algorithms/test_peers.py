@@ -94,6 +94,23 @@ def test_ad_psgd_steps_by_gradients_of_models_that_it_read_before(simulate: Simu
     assert final(simulate, raw) == pytest.approx([2.15, 2.875, 2.925])
 
 
+def test_swift_sends_a_model_before_it_trains(simulate: Simulate) -> None:
+    """x^2 / 2 and (x - 4)^2 / 2, step 0.5, weights 1/2, from 1. Peer 0 trains for 1 s, peer 1 for 1.5 s, and both have
+    each other's 1 at once: 0.5 at 1 s. At 1.5 s, peer 1 has that: 0.75 + 1.5 = 2.25. At 2 s, peer 0, which trained
+    from 0.5, has 2.25: 1.375 - 0.25. At 3 s, peer 1, which trained from 2.25, has that."""
+    delays = [[1.0, 1.0, 9.0], [1.5, 1.5, 9.0]]
+    for rounds, wanted in ((1, [0.5, 2.25]), (2, [1.125, 1.6875 + 0.875])):
+        raw = vectors([0.0, 4.0], "swift", rounds, "line", 1.0, lr=0.5, steps=1)
+        assert final(simulate, raw | pairs(delays)) == wanted
+
+
+def test_swift_may_average_after_every_other_training(simulate: Simulate) -> None:
+    """In rounds: 0.5 and 2.5, then the mean, 1.5, less 0.25 and plus 0.75."""
+    for rounds, wanted in ((1, [0.5, 2.5]), (2, [1.25, 2.25])):
+        raw = vectors([0.0, 4.0], {"name": "swift", "every": 2}, rounds, "line", 1.0, lr=0.5, steps=1)
+        assert final(simulate, raw) == wanted
+
+
 def test_exchanges_in_pairs_keep_the_mean(simulate: Simulate) -> None:
     raw = vectors([1.0, 2.0, 3.0, 4.0, 5.0, 9.0], "toys_peers:Apart", 60, "ring")
     result = final(simulate, raw | {"world": GOSSIP})

@@ -80,7 +80,14 @@ def test_a_thousand_peers_run_on_two_actors(tmp_path: Path) -> None:
 @pytest.mark.ray
 @pytest.mark.usefixtures("ray_session")
 @pytest.mark.slow
-@pytest.mark.parametrize("more", [{}, {"algorithm": "ad_psgd", "world": GOSSIP}])
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        pytest.param({"algorithm": "ad_psgd", "world": GOSSIP}, marks=pytest.mark.chaos),
+        pytest.param({"algorithm": {"name": "sgp", "overlap": 2}, "topology": "exponential"}, marks=pytest.mark.chaos),
+    ],
+)
 def test_a_killed_actor_changes_no_bit(more: Raw, tmp_path: Path) -> None:
     import ray
     from run_actors import actor_of, own_actors

@@ -23,7 +23,7 @@ def test_exchanges_by_hand() -> None:
     world = World.model_validate(
         {"synchronous": False, "delay": delay, "edge_delay": {"name": "constant", "value": 0.5}}
     )
-    timeline = PairsTimeline(world, Line(), 3, Horizon(1, every_rounds=1), seed=0)
+    timeline = PairsTimeline(world, Line(), 3, Horizon(1, every_rounds=1), seed=0, sends_first=True)
     (exchanged,) = timeline
     assert exchanged.time == 4.0 and exchanged.ends == "rounds"
     assert [(mix.peer, mix.number, mix.began, mix.trained, mix.time) for mix in exchanged.mixed] == [

@@ -112,7 +112,7 @@ class PeersJobs:
             if turn.trains:
                 self._drafts[turn.peer] = Place(own, row)
                 self._trained[turn.peer] = TrainedAt(job, row)
-            if turn.trains or self.scenario.peer.pairs:
+            if turn.trains or self.scenario.peer.sends_state:
                 self._messages[turn.peer, turn.mixes] = Place(messages, row)
         return job
 
