@@ -193,6 +193,7 @@ class Population(NamedTuple):
     per_round: int | None = None  # the most clients that a round picks; None where clients are not picked by rounds
     tiers: int = 1  # number of tiers, where `world.dispatch` picks by tiers
     expected: float | None = None  # clients that a round picks in the mean; None without `world.dispatch.probability`
+    levels: tuple[float, ...] = (1.0,)  # that clients may have, the largest first
 
 
 class Round(NamedTuple):

@@ -53,6 +53,7 @@ from raysim.algorithms.fedprox import FedProx as FedProx
 from raysim.algorithms.fedrep import FedRep as FedRep
 from raysim.algorithms.fedrolex import FedRolex as FedRolex
 from raysim.algorithms.fedyogi import FedYogi as FedYogi
+from raysim.algorithms.fjord import FjORD as FjORD
 from raysim.algorithms.flexlora import FlexLoRA as FlexLoRA
 from raysim.algorithms.flora import FLoRA as FLoRA
 from raysim.algorithms.heterofl import HeteroFL as HeteroFL

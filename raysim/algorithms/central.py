@@ -10,7 +10,7 @@ A file of algorithms must not import torch at its top: the scheduler reads trigg
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar, Literal
 
 from raysim.algorithms.algorithm import Algorithm
@@ -105,6 +105,16 @@ class Central(Algorithm):
         """Returns the unit with which slices of a version of the model begin, in each layer: they go round at the end
         of the layer."""
         return 0
+
+    def at_level(self, message: Record, place: int) -> Record:
+        """Returns a message, before a level's slice is taken of it, whose `buffers` are those of a level. place: the
+        level's place in `population.levels`. It is asked where clients have levels."""
+        return message
+
+    def trains(self, level: float, levels: Sequence[float]) -> list[float]:
+        """Returns the levels of the networks that a client of a level trains, equally often, for counting operations.
+        levels: all that there are."""
+        return [level]
 
     def client(self, model: Model) -> Record:
         """Returns a client's state before it first takes part; {} if clients keep none. Shapes and types are fixed."""

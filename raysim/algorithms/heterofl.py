@@ -13,19 +13,15 @@ of 0, and it has no part in the mean of their rows in the last layer, masked or 
 from collections.abc import Callable
 from typing import ClassVar, Literal
 
-from raysim.algorithms.fedavg import by_samples
-from raysim.algorithms.moving import Moving
-from raysim.algorithms.signatures import Arrivals, Direction, Model, Problems, ServerTask, Setting, Task, Tensor
-from raysim.algorithms.staleness import Polynomial, Staleness
-from raysim.parts.errors import Problem
-from raysim.parts.part import Count
-from raysim.terms import Buffer, Population, Record, Round, TorchModule
+from raysim.algorithms.signatures import Model, Task, Tensor
+from raysim.algorithms.sliced import Sliced
+from raysim.terms import Record, TorchModule
 
 
-class HeteroFL(Moving):
+class HeteroFL(Sliced):
     """Averages models of several widths, each parameter over the clients that hold it (Diao et al. 2021)."""
 
-    takes_levels: ClassVar[bool] = True
+    holds_labels: ClassVar[bool] = True
     pools_statistics: ClassVar[bool] = True
 
     name: str = "heterofl"
@@ -35,24 +31,6 @@ class HeteroFL(Moving):
     """Whether the logits of labels that a client lacks are 0, in its training and where its own model is evaluated."""
     scaled: bool = True
     """Whether what leaves a hidden layer of a client of level p is divided by p in training."""
-    buffer: Count | None = None
-    """How many updates make a server step, as in fedbuff; each parameter is then divided by how many of these hold it.
-    null: the server steps at the end of a round, and late updates are discarded."""
-    staleness: Staleness = Polynomial()
-    """With `buffer`, the factor S(s) of an update's weight, for its staleness s; by default 1 / sqrt(1 + s)."""
-
-    @property
-    def trigger(self) -> Round | Buffer:
-        return Round(late="discard") if self.buffer is None else Buffer(self.buffer)
-
-    def problems(self, scenario: Setting) -> Problems:
-        if self.buffer is not None and self.weights == "samples":
-            text = "must be uniform with a buffer, whose updates weigh by their staleness, got samples; leave it out"
-            yield Problem("algorithm.weights", text)
-        if scenario.model.norm == "local" or scenario.model.personal:
-            key = "personal" if scenario.model.personal else "norm"
-            text = f"must share all parameters for {self.name}, which averages slices of them; set personal: []"
-            yield Problem(f"model.{key}", text)
 
     def prepare(self, module: TorchModule, level: float) -> None:
         from raysim.local.batch_norm import tracking
@@ -63,26 +41,11 @@ class HeteroFL(Moving):
         if self.scaled and level < 1:
             divide_hidden(module, level)
 
-    def weigh(self, arrivals: Arrivals, population: Population) -> list[float]:
-        if self.buffer is not None:
-            return [self.staleness.of(a.staleness) / self.buffer for a in arrivals]
-        return self.shares(arrivals)
-
-    def shares(self, arrivals: Arrivals) -> list[float]:
-        """Returns the weights of updates in the mean, without factors of staleness."""
-        return by_samples(arrivals) if self.weights == "samples" else [1 / len(arrivals) for _ in arrivals]
-
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
         trained = task.train(task.received, loss=self._loss(task))
         trained.log()
         delta, rows = trained.w - message["w"], task.rows
         return {"delta": delta if rows is None else delta * rows}, state
-
-    def direction(self, state: Record, arrivals: Arrivals, updates: Record, task: ServerTask) -> Direction:
-        if "delta" not in updates:
-            return None, {}
-        held, total = task.held(arrivals, self.shares(arrivals))
-        return updates["delta"] * (total / held).where(held > 0, held), {}
 
     def personal(self, task: Task, message: Record, state: Record) -> Model | Callable[[Tensor], Tensor]:
         if not self._masks(task):

@@ -72,6 +72,7 @@ class Net:
         norms, names = norms_of(self.module), [entry.name for entry in self.layout.entries]
         self.norms = [name for name in names if name.rpartition(".")[0] in norms]  # parameters of these
         self._equilibria = [m for m in self.module.modules() if isinstance(m, Equilibrium)]
+        self.nested: Callable[[Tensor, Tensor], tuple[Tensor, Sequence[Tensor]]] | None = None  # takes the gradients
         self._busy = False
         self._halved = False  # whether passes compute in bfloat16
         self.pixels: Pixels | None = None  # of inputs, if they are images
@@ -232,6 +233,12 @@ class Net:
         """
         if not len(y):  # a mini-batch that was drawn may hold no sample
             return self.w.new_zeros(()), [torch.zeros_like(parameter) for parameter in parameters]
+        if self.nested is not None and loss is None:
+            take, self.nested = self.nested, None
+            try:
+                return take(x, y)
+            finally:
+                self.nested = take
         self.seen += len(y)
         self.passes += 3 * len(y)
         if (
@@ -262,7 +269,7 @@ class Net:
         Returns the batch's loss before the step, 0-d. Does nothing and returns None if `Chain` is not made for the
         module or the batch. extra: a vector (size,) that is added to the gradient, or None.
         """
-        if not self._chain or self._halved or not self._chain.takes(x, y):
+        if self.nested is not None or not self._chain or self._halved or not self._chain.takes(x, y):
             return None
         batch = y.shape[0]
         self.seen += batch

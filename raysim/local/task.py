@@ -1,8 +1,8 @@
 """What an algorithm may do with the data of a client, or of the server."""
 
 import math
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from inspect import Parameter, signature
 from typing import Any, ClassVar
@@ -15,6 +15,7 @@ from raysim.data.named import in_pieces
 from raysim.local.logged import Logged
 from raysim.local.loop import Trained, train
 from raysim.local.model import Model
+from raysim.local.nested import Inner, Nested
 from raysim.local.net import Net
 from raysim.local.outputs import LossFunction
 from raysim.local.samples import Samples
@@ -61,6 +62,8 @@ class Task:
         """The width of the client's model, as a share of the server's."""
         self.own_labels: Callable[[], Tensor] = lambda: torch.empty(0)
         """Returns the different labels, or targets, of the client's samples, ascending."""
+        self.inner: Callable[[float], Inner]
+        """Returns the network of a level below the client's."""
         self.optimizer: Record = {}  # the state of an optimiser that goes on, changed by trainings of stream 0
 
     @property
@@ -129,6 +132,7 @@ class Task:
         loss: LossFunction | None = None,
         embedded: bool = False,
         stream: int = 0,
+        gradient: Callable[[Tensor, Tensor], tuple[Tensor, Sequence[Tensor]]] | None = None,
         **settings: Any,
     ) -> Trained:
         """Trains a model from `start`, as the scenario's `local:` says, and returns the result.
@@ -149,6 +153,8 @@ class Task:
             their gradient: what enters the personal part or, if nothing is personal, the last linear layer.
         stream: a number that chooses the order of mini-batches and the dropout masks. Trainings of one task with the
             same stream see the same mini-batches.
+        gradient: a function from the inputs and targets of a mini-batch to its loss, 0-d, and its gradient for each
+            parameter of all, instead of those of the loss.
         settings: keys of `local:`, with the values to take instead.
 
         Raises TypeError for an unknown keyword, and ValueError for a wrong value or a part without parameters.
@@ -160,7 +166,8 @@ class Task:
         self._net.seed(int(order.integers(2**63)))
         if embedded and loss is None:
             raise BadValue("task.train: `embedded` needs a `loss`, for the data's own takes no embeddings")
-        with self._net.embedding(loss) if embedded and loss else nullcontext(loss) as of_batch:
+        self._net.nested = gradient
+        with self._net.embedding(loss) if embedded and loss else nullcontext(loss) as of_batch, self._own_gradients():
             trained = train(
                 self._net,
                 start,
@@ -176,6 +183,21 @@ class Task:
                 kept=self.optimizer if stream == 0 and self.optimizer and self._goes_on(local) else None,
             )
         return trained._replace(logged=self.logged.columns)
+
+    @contextmanager
+    def _own_gradients(self) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            self._net.nested = None
+
+    def nested(self, levels: Sequence[float], statistics: Tensor) -> Nested:
+        """Returns the networks of the client's level and of narrower ones, which share their parameters.
+
+        levels: those of the narrower ones, the largest first. statistics: the buffers of each, those of the client's
+        level first, (n, b).
+        """
+        return Nested(self._net, [self.inner(level) for level in levels], statistics)
 
     def _goes_on(self, local: Local) -> bool:
         """Whether a training uses the optimiser that keeps its state, perhaps with other numbers."""

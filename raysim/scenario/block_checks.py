@@ -93,8 +93,6 @@ def level_problems(scenario: Scenario) -> Iterator[Problem]:
     if scenario.local.optimizer.keep:
         text = "must be false where clients have several widths, got true; leave it out"
         yield Problem("local.optimizer.keep", text)
-    if scenario.downlink:
-        yield Problem("downlink", "must be left out where clients have several widths, got some; leave it out")
     moves = scenario.capacity is not None and scenario.capacity.redraw == "dispatch"
     if moves or type(algorithm).first_unit is not Central.first_unit:
         for place, one in enumerate(scenario.uplink):

@@ -210,4 +210,6 @@ class Scenario(Part):
         """Returns what algorithms know of all clients. samples: the number that each client trains on, (clients,)."""
         dispatch, clients = self.world.dispatch, int((samples > 0).sum())
         expected = None if dispatch.probability is None else dispatch.probability * clients
-        return Population(clients, int(samples.sum()), dispatch.size, dispatch.tiers or 1, expected)
+        return Population(
+            clients, int(samples.sum()), dispatch.size, dispatch.tiers or 1, expected, self.levels or (1.0,)
+        )

@@ -84,7 +84,7 @@ class ClientWorker(Workbench, ClientHandlers):
         net.take_solves()
         self.logged.take()
         self.at(member.moment)
-        state, message = self._state_in(member.state), variant.cut(message, shift)
+        state, message = self._state_in(member.state), variant.cut(self._at(member.level, message), shift)
         key = DrawKey(client, number, member.version)
         if shadows_each(self.downlink):
             copy = state.downlink if member.missed.versions is not None else {}
@@ -158,12 +158,18 @@ class ClientWorker(Workbench, ClientHandlers):
         """Returns a model that is evaluated or saved, with its network."""
         variant = self.variant(served.level)
         message = records.borrow(served.message.content, self.device)  # the network copies it
-        model = self.received(variant.cut(message, self.first_unit(served.version)), variant.start)
+        message = variant.cut(self._at(served.level, message), self.first_unit(served.version))
+        model = self.received(message, variant.start)
         return variant.net, self._with_statistics(model, variant, served)
 
     def _with_statistics(self, model: Model, variant: Variant, served: Served) -> Model:
         found = [records.borrow(value.content, self.device) for value in served.statistics]
         return model.replace(buffers=pooled(model.buffers, variant.net.layout, found)) if found else model
+
+    def _at(self, level: float, message: Record) -> Record:
+        """Returns a message with the buffers of a level."""
+        levels = self.population.levels
+        return self.algorithm.at_level(message, levels.index(level)) if level in levels else message
 
     def first_unit(self, version: int) -> int:
         """Returns the unit with which slices of a version begin."""
@@ -212,7 +218,7 @@ class ClientWorker(Workbench, ClientHandlers):
         found = {}
         for served in own.models:
             variant = self.variant(served.level)
-            message = variant.cut(whole, self.first_unit(served.version))
+            message = variant.cut(self._at(served.level, whole), self.first_unit(served.version))
             with_own = self._with_statistics(self.received(message, variant.start), variant, served)
             found[served.level] = {**message, "buffers": with_own.buffers} if served.statistics else message
         return found

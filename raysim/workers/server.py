@@ -93,7 +93,7 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
     def _cost(self, level: float) -> WorkCost:
         """Measures what an update of a client of a level costs."""
         variant, batch = self.variant(level), self.local.batch_size
-        whole = variant.cut(self.message(self.first_state()))
+        whole = variant.cut(self._at(level, self.message(self.first_state())))
         message, _ = self.adapting.apart(whole)
         update, predicted = self._tried(self.federation.smallest, message, variant)
         layout, received = variant.net.layout, self.travelling(whole)
@@ -113,7 +113,10 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
 
     def _flops(self, level: float) -> float:
         """Returns the FLOPs of one sample's forward pass of a client of a level."""
-        return self.forward_flops if level == 1 else self.variant(level).forward_flops(self.some)
+        if level == 1 and not self.scenario.levels:
+            return self.forward_flops
+        trained = self.algorithm.trains(level, self.population.levels)
+        return sum(self.variant(one).forward_flops(self.some) for one in trained) / len(trained)
 
     def _tried(self, client: int, message: Record, variant: Variant) -> tuple[Record, float]:
         """Trains a client for one step. Returns its update, and how many samples passed forward besides."""
@@ -222,7 +225,9 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
         held, total = torch.zeros_like(self.start.w), self.start.w.new_zeros(())
         for arrival, weight in zip(arrivals, weights, strict=True):
             variant = self.variant(arrival.level)
-            rows = variant.net.rows_of(torch.from_numpy(self.labels_of(arrival.client)))
+            rows = None
+            if getattr(self.algorithm, "holds_labels", False):
+                rows = variant.net.rows_of(torch.from_numpy(self.labels_of(arrival.client)))
             of_client = {"w": torch.ones_like(variant.start.w) if rows is None else rows}
             held.add_(variant.widen(of_client, self.first_unit(arrival.version))["w"], alpha=weight)
             total.add_(weight)
@@ -261,7 +266,8 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
             _, model = self.served(served)
             whole = served.level == 1
             found |= {"w": model.w} if whole else {}
-            found["buffers" if whole else f"buffers {served.level:g}"] = model.buffers
+            if whole or len(model.buffers):
+                found["buffers" if whole else f"buffers {served.level:g}"] = model.buffers
         return records.send(found)
 
 

@@ -15,6 +15,8 @@ from raysim.models.slices import Slices, require_consistent
 from raysim.terms import Adapter, ModelSizes, Record
 from raysim.workers.sending import Sending
 
+BUFFERS = ("buffers", "statistics")  # entries that are shaped like buffers, in their last dimension
+
 
 class Variant:
     """The model of a level: its network, its first values, and what of the server's vectors it holds.
@@ -34,7 +36,7 @@ class Variant:
             return record
         index = self.slices.of(shift)
         return {
-            key: entry[index.buffers] if key == "buffers" else entry[index.w] if self._is_whole(entry) else entry
+            key: entry[..., index.buffers] if key in BUFFERS else entry[index.w] if self._is_whole(entry) else entry
             for key, entry in record.items()
         }
 
@@ -44,12 +46,13 @@ class Variant:
         if self.slices is None:
             return record
         index, whole = self.slices.of(shift), self.slices.whole
-        sizes = {"buffers": (index.buffers, sum(entry.size for entry in whole.buffers))}
+        buffers = (index.buffers, sum(entry.size for entry in whole.buffers))
         widened = {}
         for key, entry in record.items():
-            places, size = sizes.get(key, (index.w, whole.size))
-            shaped = key == "buffers" or (entry.ndim == 1 and len(entry) == len(index.w))
-            widened[key] = entry.new_zeros(size).index_copy_(0, places, entry) if shaped else entry
+            places, size = buffers if key in BUFFERS else (index.w, whole.size)
+            shaped = key in BUFFERS or (entry.ndim == 1 and len(entry) == len(index.w))
+            wide = entry.new_zeros((*entry.shape[:-1], size)) if shaped else entry
+            widened[key] = wide.index_copy_(-1, places, entry) if shaped else entry
         return widened
 
     def _is_whole(self, entry: Tensor) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -20,13 +20,14 @@ from raysim.local import Local
 from raysim.local.logged import Logged
 from raysim.local.loss import CrossEntropy
 from raysim.local.model import Model
+from raysim.local.nested import Inner
 from raysim.local.net import Net
 from raysim.local.outputs import LOSSES
 from raysim.local.samples import Loader, Pixels, Samples
 from raysim.local.steps import first_kept, fits
 from raysim.local.task import Task
 from raysim.models.build import initialise
-from raysim.models.slices import Slices
+from raysim.models.slices import Index, Slices
 from raysim.parts.errors import BadInput, BadValue, located
 from raysim.parts.rng import generator, torch_seed
 from raysim.scenario import Scenario
@@ -66,6 +67,7 @@ class Workbench:
                 raise BadValue(f"{text}; set it to frozen or local, or take GroupNorm", "norm")
         self._variants = {1.0: Variant(1.0, self.net, self._sending)}
         self.start = self._variants[1.0].start
+        self._indices: dict[tuple[float, float], Index] = {}  # of a level's model in that of another one
         places = federation.train.y.shape[1:] if federation.loss == "cross_entropy" else ()
         with located("local"):
             fits(scenario.local, self.net, places)
@@ -111,6 +113,14 @@ class Workbench:
                 self._variants[level] = Variant(level, net, self._sending, slices)
         return self._variants[level]
 
+    def _inner(self, level: float, narrow: float) -> Inner:
+        """Returns the network of a level below another one, whose first units it has."""
+        wide, net = self.variant(level).net, self.variant(narrow).net
+        if (level, narrow) not in self._indices:
+            slices = Slices(wide.module, wide.layout, net.module, net.layout)
+            self._indices[level, narrow] = slices.of(0)
+        return Inner(net, self._indices[level, narrow])
+
     def _sending(self, net: Net) -> Sending:
         return Sending(net.layout, self.scenario, "uplink")
 
@@ -151,6 +161,7 @@ class Workbench:
         task = Task(net, received, samples, local, self.population, key, lambda: self.public)
         task.logged, task.moment = self.logged, self.moment
         task.level = 1.0 if variant is None else variant.level
+        task.inner = partial(self._inner, task.level)
         task.own_labels = cache(lambda: torch.from_numpy(self.labels_of(client)))
         task.group = self.groups.name(client)
         return task

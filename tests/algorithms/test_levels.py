@@ -14,6 +14,7 @@ from pytest import approx
 from actors import Gang, Value
 from raysim import Scenario, ScenarioError, parse_scenario
 from raysim.algorithms import HeteroFL
+from raysim.algorithms.fjord import likeness
 from raysim.algorithms.heterofl import masked
 from raysim.data import federate
 from raysim.laws.runs import PicklingPool, carried_out
@@ -103,6 +104,51 @@ def test_hidden_layers_are_scaled_in_training_only() -> None:
     assert module(x).tolist() == [2, 4] and module.eval()(x).tolist() == [1, 2]
 
 
+def test_ordered_dropout_averages_what_clients_hold(simulate: Simulate) -> None:
+    """A client of half of the width ends at 2, and a whole one, which draws both widths, at 4."""
+    found = last(
+        simulate,
+        {"name": "fjord", "distil": False},
+        BOTH,
+        model=block(),
+        data__centers=[[4.0] * 4, [2.0] * 4],
+        local__epochs=8,
+    )
+    assert found == approx([3, 3, 4, 4], abs=1e-6)
+
+
+def test_a_narrow_network_learns_what_the_widest_predicts() -> None:
+    """Logits (0, 1) and, of the widest, (0, 3), on label 1."""
+    narrow, widest = torch.tensor([[0.0, 1.0]]), torch.tensor([[0.0, 3.0]])
+    assert cross_entropy(widest, torch.tensor([1])).item() == approx(0.048587, abs=1e-6)
+    assert likeness(narrow, widest).item() == approx(0.360688, abs=1e-6)
+
+
+def test_a_distilled_step_is_that_of_both_losses_on_slices(simulate: Simulate) -> None:
+    """One step of a client, with two levels, and the same by autograd through sliced weights, for any width it drew."""
+    capacity = {"levels": [1.0, 0.5], "by": "share", "share": [1.0, 0.0]}
+    raw = digits(algorithm="fjord", capacity=capacity, world={"dispatch": {"per_round": 1}}, model=NET)
+    raw |= {"local": {"lr": 0.5, "batch_size": None, "steps": 1}, "run": {"rounds": 1}}
+    worker, result = server(parse_scenario(raw)), simulate(raw)
+    update = result.pandas("updates").query("status == 'used'").iloc[0]
+    x, y = (
+        worker.task(int(update.client), 0, worker.start).x.flatten(1),
+        worker.task(int(update.client), 0, worker.start).y,
+    )
+    found = []
+    for a, b in ((16, 8), (8, 4)):
+        w = worker.start.w.clone().requires_grad_()
+        w1, b1, w2, b2, w3, b3 = worker.net.layout.views(w)
+        widest = torch.relu(torch.relu(x @ w1.T + b1) @ w2.T + b2) @ w3.T + b3
+        hidden = torch.relu(torch.relu(x @ w1[:a].T + b1[:a]) @ w2[:b, :a].T + b2[:b])
+        loss = cross_entropy(widest, y) + likeness(hidden @ w3[:, :b].T + b3, widest.detach())
+        (gradient,) = torch.autograd.grad(loss, w)
+        found.append((w - 0.5 * gradient).detach())
+    last = torch.tensor(result.vectors()["w"])
+    assert any(torch.allclose(last, one, atol=1e-6) for one in found) and not torch.allclose(*found)
+    assert update.samples_seen == 2 * update.samples
+
+
 # --- identities -------------------------------------------------------------------------------------------------------
 
 IID: Raw = {"data__partition": "iid", "data__clients": 10, "model": NET}
@@ -111,13 +157,18 @@ IID: Raw = {"data__partition": "iid", "data__clients": 10, "model": NET}
 @pytest.mark.parametrize(
     ("one", "other", "world"),
     [
-        ({"name": "fedavg", "weights": "uniform"}, {}, WORLD),
+        ({"name": "fedavg", "weights": "uniform"}, {"weights": "uniform"}, WORLD),
         ("fedavg", {"weights": "samples"}, WORLD),
-        ({"name": "fedbuff", "buffer": 3}, {"buffer": 3}, {**WORLD, "delay": {"name": "half_normal", "sigma": 3}}),
+        (
+            {"name": "fedbuff", "buffer": 3},
+            {"buffer": 3, "weights": "uniform"},
+            {**WORLD, "delay": {"name": "half_normal", "sigma": 3}},
+        ),
     ],
 )
-@pytest.mark.parametrize("name", ["heterofl", "fedrolex"])
+@pytest.mark.parametrize("name", ["heterofl", "fedrolex", "fjord"])
 def test_one_level_is_fedavg_or_fedbuff(simulate: Simulate, one: Any, other: Raw, world: Raw, name: str) -> None:
+    other = {**other, **({"distil": False} if name == "fjord" else {})}
     plain, whole = (
         simulate(digits(algorithm=algorithm, world=world, **IID)) for algorithm in (one, {"name": name, **other})
     )
@@ -127,9 +178,15 @@ def test_one_level_is_fedavg_or_fedbuff(simulate: Simulate, one: Any, other: Raw
     assert set(levels.pandas("updates").level) == {1.0}
 
 
-@pytest.mark.parametrize("algorithm", [{"name": "heterofl"}, {"name": "fedrolex", "buffer": 4}])
-def test_the_same_bits_when_a_run_goes_on(algorithm: Raw) -> None:
-    raw = digits(algorithm=algorithm, capacity={**LEVELS, "redraw": "dispatch"}, world=WORLD, model=NET)
+NORMED: Raw = {"name": "module", "module": "toys_levels:Normed"}
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "model"),
+    [({"name": "heterofl"}, NORMED), ({"name": "fedrolex", "buffer": 4}, NET), ({"name": "fjord"}, NORMED)],
+)
+def test_the_same_bits_when_a_run_goes_on(algorithm: Raw, model: Raw) -> None:
+    raw = digits(algorithm=algorithm, capacity={**LEVELS, "redraw": "dispatch"}, world=WORLD, model=model)
     assert carried_out(raw, PicklingPool(), stop_after=2).digest == carried_out(raw).digest
     assert (
         carried_out({**raw, "resources": {"aggregators": 2, "shards": 2, "chunk": 3}}).digest
@@ -218,7 +275,7 @@ def test_slices_are_evaluated_and_left_with_statistics_of_their_own(simulate: Si
         algorithm="fedrolex",
         capacity=LEVELS,
         world=WORLD,
-        model={"name": "module", "module": "toys_levels:Normed"},
+        model=NORMED,
         data={"name": "digits", "clients": 10, "partition": "iid", "local_test": 0.2},
         run={"rounds": 3, "evaluate_every": 3, "evaluate_clients": "all", "keep_best": None},
     )
@@ -310,7 +367,6 @@ def test_shares_are_kept_exactly(simulate: Simulate) -> None:
         ({"model__personal": ["head"]}, "model.personal"),
         ({"algorithm": "fedrolex", "uplink": [{"name": "top_k", "share": 0.1, "memory": "ef14"}]}, "uplink.0"),
         ({"downlink": [{"name": "half"}]}, "downlink"),
-        ({"algorithm": {"name": "heterofl", "buffer": 3, "weights": "samples"}}, "algorithm.weights"),
         ({"algorithm": "decfedavg", "topology": "ring", "world": {}}, "capacity"),
         ({"capacity": {"levels": [1.0, 1.0]}}, "capacity"),
         ({"capacity": {**LEVELS, "by": "share"}}, "capacity"),

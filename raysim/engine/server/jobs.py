@@ -257,8 +257,7 @@ class ServerJobs:
     def model_in(self, message: Value[Wire], version: int) -> dict[str, np.ndarray]:
         """Returns the model in a message as flat vectors `w` and `buffers`, and buffers of its slices if they are
         collected. version: that of the model."""
-        levels = self._levels if self.described.pools else self._levels[:1]
-        request = FinishRequest(tuple(self._served(message, version, level) for level in levels))
+        request = FinishRequest(tuple(self._served(message, version, level) for level in self._levels))
         return finished(self.pool, self.pool.submit(SERVER, request, label="fetch the final model")).result
 
     def own_models(self, version: int) -> dict[str, np.ndarray]:
