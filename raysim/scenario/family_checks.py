@@ -14,7 +14,7 @@ from raysim.scenario.block_checks import file_problems
 from raysim.scenario.schema import Scenario
 from raysim.terms import Buffer, Round
 from raysim.world import Topology, World
-from raysim.world.availability import Periodic
+from raysim.world.availability import Always, Periodic
 from raysim.world.delay import NoDelay, RandomDelay, ScriptedDelay
 from raysim.world.links import AllLinks
 from raysim.world.trace_availability import TraceAvailability
@@ -142,12 +142,16 @@ def _time_problems(scenario: Scenario) -> Iterator[Problem]:
             text = f"must allow delays of less than {end:g} {unit}, for {why}, got delays of at least {least:g}"
             yield Problem("world.delay", text)
     there = world.availability
-    if unit == "rounds" and isinstance(there, TraceAvailability):
-        yield Problem("world.availability", "a trace is in seconds, so world.delay must be too, got one in rounds")
+    yield from _trace_problems(world)
     if unit == "rounds" and isinstance(there, Periodic) and there.on * there.period < 1:
         on = there.on * there.period
         text = f"`on` * `period` must be at least a round, or some clients are never there, got {on:g}"
         yield Problem("world.availability", text)
+
+
+def _trace_problems(world: World) -> Iterator[Problem]:
+    if world.delay.unit == "rounds" and isinstance(world.availability, TraceAvailability):
+        yield Problem("world.availability", "a trace is in seconds, so world.delay must be too, got one in rounds")
 
 
 # --- without a server -------------------------------------------------------------------------------------------------
@@ -174,14 +178,20 @@ def peer_problems(scenario: Scenario) -> Iterator[Problem]:
         yield Problem("data.unseen", f"must be 0, for peers all train, got {scenario.data.unseen:g}; leave it out")
     if scenario.run.save_clients:
         yield Problem("run.save_clients", "must be false for peers, whose models are always kept; leave it out")
-    for key, _ in _given(scenario.world, "replay", "dispatch", "availability", "dropout", "staleness"):
-        text = f"must not be given, for {name} has no server, and all peers are always at work; leave it out"
+    for key, _ in _given(scenario.world, "replay", "dispatch", "dropout", "staleness"):
+        text = f"must not be given, for {name} has no server, and peers are at work while they are there; leave it out"
         yield Problem(f"world.{key}", text)
+    if not isinstance(scenario.world.availability, Always) and (scenario.peer.pairs or scenario.peer.lag):
+        text = (
+            f"must be always for {name}{'' if scenario.peer.pairs else ' with overlap'}, whose messages absent peers "
+        )
+        yield Problem("world.availability", f"{text}would lose; leave it out")
     yield from _peer_numbers(scenario)
     if wrong := list(file_problems(scenario)):
         yield from wrong
     else:
         yield from _peer_times(scenario)
+        yield from _trace_problems(scenario.world)
 
 
 def _is_for_directed(algorithm: type[Central | Peer]) -> bool:

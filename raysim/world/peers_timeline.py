@@ -12,10 +12,13 @@ from functools import cache, partial
 from itertools import groupby, islice
 from typing import NamedTuple
 
+import numpy as np
+
 from raysim.parts.errors import BadInput
 from raysim.parts.rng import Stream
 from raysim.terms import Moment
 from raysim.world import Cost, Topology, World
+from raysim.world.availability import Always, Presence
 from raysim.world.clock import Clock, Horizon
 from raysim.world.delay import duration_of
 from raysim.world.graphs import Graphs
@@ -75,13 +78,14 @@ class Mixed(NamedTuple):
 
 
 class Exchanged(NamedTuple):
-    """A round: every peer has mixed once or, if peers do not wait, there were as many mixes as there are peers."""
+    """A round: every peer that is there has mixed once or, if peers do not wait, there were as many mixes as peers."""
 
     round: int
     time: float
     mixed: tuple[Mixed, ...]  # in order of time
     evaluated: bool  # whether models are evaluated after it
     ends: str | None  # what ends the run with it: rounds, updates or virtual_time; None if it goes on
+    present: tuple[int, ...] | None = None  # the peers that are there at its end, who are evaluated; None: all
 
     @property
     def version(self) -> int:
@@ -100,10 +104,25 @@ class _Sending(NamedTuple):
     round: int
     began: float
     near: Sequence[Neighbours]  # of each peer
-    trained: list[float]  # when each peer has trained
-    sent: list[tuple[Sent, ...]]  # by each peer
+    counts: list[int]  # mixes of each peer before
+    trained: dict[int, float]  # when each peer that is there has trained
+    sent: dict[int, tuple[Sent, ...]]  # by each of them
     arrived: dict[tuple[int, int], Sent]  # by source and target
     end: float
+
+    @property
+    def after(self) -> list[int]:
+        """Mixes of each peer after it."""
+        return [count + (peer in self.trained) for peer, count in enumerate(self.counts)]
+
+
+def _next_with_peers(presence: Presence | None, time: float, peers: int) -> tuple[float, Sequence[int]]:
+    """Returns the first time from a time on at which there are peers, and these. presence: None if all always are."""
+    if presence is None:
+        return time, range(peers)
+    while not (there := presence.mask(time)).any():
+        time = presence.next_change(time)
+    return time, np.flatnonzero(there).tolist()
 
 
 class PeersTimeline:
@@ -136,8 +155,9 @@ class PeersTimeline:
         self._graphs = self._new_graphs()
         self._mail = Mail()
         self._counts = [0] * peers  # mixes of each peer so far
+        self._changes = not isinstance(world.availability, Always)  # whether peers come and go
         if world.synchronous:
-            self.start = (Next(trains=True, kept=False),) * peers
+            self.start = (Next(trains=True, kept=self._changes),) * peers
         else:
             self._foresee()
 
@@ -145,7 +165,12 @@ class PeersTimeline:
         return self._in_rounds() if self.world.synchronous else self._in_gossip()
 
     def _new_graphs(self) -> Graphs:
-        return Graphs(self.topology, self.world.links, None, self.peers, self._seed)
+        return Graphs(self.topology, self.world.links, self._new_presence(), self.peers, self._seed)
+
+    def _new_presence(self) -> Presence | None:
+        """Returns who is there, for times that never decrease; None if all peers always are."""
+        always = isinstance(self.world.availability, Always)
+        return None if always else self.world.availability.presence(self._seed, self.peers)
 
     @property
     def live(self) -> set[tuple[int, int]]:
@@ -165,12 +190,13 @@ class PeersTimeline:
         """Returns with whom a peer exchanges messages after a training."""
         return self._graphs.at(number if self.world.synchronous else 0, began)[peer]
 
-    def _ends(self, over: int, end: float, next_end: Callable[[], float]) -> str | None:
+    def _ends(self, over: int, end: float, next_end: Callable[[], float], mixes: int | None = None) -> str | None:
         """Returns what ends the run after so many rounds; None if it goes on.
 
-        end: when the last of them ends. next_end: returns when the next one would end.
+        end: when the last of them ends. next_end: returns when the next one would end. mixes: how many there were; by
+        default, one of each peer in each round.
         """
-        if ends := self.horizon.ends(over, end, over * self.peers):
+        if ends := self.horizon.ends(over, end, over * self.peers if mixes is None else mixes):
             return ends
         return "virtual_time" if self.horizon.time < math.inf and next_end() > self.horizon.time else None
 
@@ -191,30 +217,40 @@ class PeersTimeline:
 
     def _in_rounds(self) -> Iterator[Exchanged]:
         under_way: deque[_Sending] = deque(maxlen=self._lag + 1)  # the last of them is that of the current round
-        current = self._sent_in(0, 0.0, ())
+        presence = self._new_presence()
+        current = self._sent_in(0, *_next_with_peers(presence, 0.0, self.peers), [0] * self.peers, ())
         self._require_a_round(current.end)
         while True:
             under_way.append(current)
-            following = cache(partial(self._sent_in, current.round + 1, current.end, under_way))
-            over, end = current.round + 1, current.end
+            following = cache(partial(self._following, current, presence, under_way))
+            over, end, counts = current.round + 1, current.end, current.after
             times = (over, end, lambda sent=following: sent().end)
-            ends = self._ends(*times)
+            ends = self._ends(*times, sum(counts))
             evaluated = ends is not None or self._is_evaluated(*times)
-            self._counts = [over] * self.peers
+            self._counts = counts
             heard = self._heard_in(current.round, under_way)
-            mixed = self._mixed_in(current, heard, Next(ends is None, evaluated))
-            yield Exchanged(current.round, end, mixed, evaluated, ends)
+            # Of peers that come and go, any state may be the one with which a peer is evaluated next.
+            mixed = self._mixed_in(current, heard, Next(ends is None, evaluated or self._changes))
+            yield Exchanged(current.round, end, mixed, evaluated, ends, (*current.trained,) if self._changes else None)
             if ends is not None:
                 return
             current = following()
 
-    def _sent_in(self, round: int, began: float, earlier: Iterable[_Sending]) -> _Sending:
-        """Returns what peers send in a round that began then. earlier: what they sent in rounds before."""
+    def _following(self, before: _Sending, presence: Presence | None, earlier: Iterable[_Sending]) -> _Sending:
+        began, there = _next_with_peers(presence, before.end, self.peers)
+        return self._sent_in(before.round + 1, began, there, before.after, earlier)
+
+    def _sent_in(
+        self, round: int, began: float, there: Sequence[int], counts: list[int], earlier: Iterable[_Sending]
+    ) -> _Sending:
+        """Returns what the peers that are there send in a round that began then. counts: mixes of each peer before.
+        earlier: what they sent in rounds before."""
         near = self._graphs.at(round, began)
-        trained = [began + self._duration(peer, round, began) for peer in range(self.peers)]
-        sent = [self._network.send(peer, round, trained[peer], near[peer]) for peer in range(self.peers)]
-        arrived = {(one.source, one.target): one for of_peer in sent for one in of_peer if one.arrives is not None}
-        sending = _Sending(round, began, near, trained, sent, arrived, max(trained))
+        trained = {peer: began + self._duration(peer, counts[peer], began) for peer in there}
+        sent = {peer: self._network.send(peer, counts[peer], trained[peer], near[peer]) for peer in there}
+        every = (one for of_peer in sent.values() for one in of_peer)
+        arrived = {(one.source, one.target): one for one in every if one.arrives is not None}
+        sending = _Sending(round, began, near, counts, trained, sent, arrived, max(trained.values()))
         heard = self._heard_in(round, [*earlier, sending])
         awaited = (one.arrives for one in heard.arrived.values() if one.arrives is not None) if heard else ()
         return sending._replace(end=max(sending.end, *awaited, began))
@@ -225,19 +261,18 @@ class PeersTimeline:
 
     def _mixed_in(self, sending: _Sending, heard: _Sending | None, after: Next) -> tuple[Mixed, ...]:
         """Returns the mixes of a round. heard: whose messages are mixed. after: what follows each mix."""
-        round, mixed = sending.round, []
-        for peer in range(self.peers):
+        mixed = []
+        for serial, (peer, trained) in enumerate(sending.trained.items(), sum(sending.counts)):
             inbox = tuple(self._inbox_of(peer, heard, sending.end)) if heard else ()
-            serial, trained = round * self.peers + peer, sending.trained[peer]
             of_peer = (sending.began, trained, sending.end, inbox, sending.sent[peer], after)
-            mixed.append(Mixed(serial, peer, round, *of_peer))
+            mixed.append(Mixed(serial, peer, sending.counts[peer], *of_peer))
         return tuple(mixed)
 
     def _inbox_of(self, peer: int, heard: _Sending, time: float) -> Iterator[Heard]:
         near = heard.near[peer]
         for source, weight in zip(near.senders, near.weights, strict=True):
             if one := heard.arrived.get((source, peer)):
-                yield Heard(source, heard.round, weight, time - one.time if self._lag else 0.0, one.share)
+                yield Heard(source, one.number, weight, time - one.time if self._lag else 0.0, one.share)
 
     # --- nobody waits -------------------------------------------------------------------------------------------------
 
@@ -284,14 +319,27 @@ class PeersTimeline:
     def _coming(self) -> Iterator[tuple[float, int]]:
         """Yields the time and the peer of each mix, in order, without an end."""
         clock: Clock[int] = Clock()
-        for peer in range(self.peers):
-            clock.schedule(self._after(0.0, peer, 0), peer, peer)
+        presence, there, change = self._new_presence(), np.zeros(self.peers, dtype=bool), 0.0
+        rest = [self._after(0.0, peer, 0) for peer in range(self.peers)]  # of each training, while a peer is away
+        ends = [math.inf] * self.peers  # when each training ends; infinite while a peer is away
         counts = [0] * self.peers
         while True:
+            while change < math.inf and (not len(clock) or change <= clock.next_time):  # somebody comes or goes
+                now, before = change, there
+                there = np.ones(self.peers, dtype=bool) if presence is None else presence.mask(now)
+                change = math.inf if presence is None else presence.next_change(now)
+                for peer in np.flatnonzero(there & ~before).tolist():
+                    ends[peer] = now + rest[peer]
+                    clock.schedule(ends[peer], peer, peer)
+                for peer in np.flatnonzero(before & ~there).tolist():
+                    rest[peer], ends[peer] = ends[peer] - now, math.inf
             peer = clock.pop()
+            if clock.now != ends[peer]:  # the peer has been away since then
+                continue
             counts[peer] += 1
             yield clock.now, peer
-            clock.schedule(self._after(clock.now, peer, counts[peer]), peer, peer)
+            ends[peer] = self._after(clock.now, peer, counts[peer])
+            clock.schedule(ends[peer], peer, peer)
 
     def _after(self, began: float, peer: int, number: int) -> float:
         """Returns when the training is over. Raises ValueError if it takes no time."""
@@ -303,7 +351,7 @@ class PeersTimeline:
 
     def _in_gossip(self) -> Iterator[Exchanged]:
         self._graphs = self._new_graphs()  # because it has come to the end of the run
-        mixed = []
+        presence, mixed = self._new_presence(), []
         before = [0.0] * self.peers  # when each peer began to train
         sent: dict[int, tuple[Sent, ...]] = {}  # by each peer
 
@@ -325,7 +373,8 @@ class PeersTimeline:
                 before[peer] = time
                 if len(mixed) == self.peers:
                     round = serial // self.peers
-                    yield Exchanged(round, time, tuple(mixed), *self._rounds[round])
+                    present = None if presence is None else tuple(np.flatnonzero(presence.mask(time)).tolist())
+                    yield Exchanged(round, time, tuple(mixed), *self._rounds[round], present)
                     mixed = []
             if self._sends_first:
                 send([self._who[serial] for serial in together], time)

@@ -46,8 +46,7 @@ class PeersJobs:
         pool.set_up({CLIENT: BecomePeers(federation, pool.provider(LOADER))})
         self.described = finished(pool, pool.submit(CLIENT, DescribeRequest(), label="describe data")).result
         drawn = generator(scenario.seed, "evaluated clients").permutation(self.peers)
-        number = scenario.run.evaluate_clients
-        self._evaluated: list[int] = sorted(drawn[: None if number == "all" else number].tolist())
+        self._drawn: list[int] = drawn.tolist()  # peers in the order in which they are chosen to be evaluated
         self._drafts: dict[int, Place[Own]] = {}  # by peer: the draft for its next mix
         self._states: dict[int, Place[Own]] = {}  # by peer: the last state that was kept
         self._messages: dict[tuple[int, int], Place[Wire]] = {}  # by peer and number of the message
@@ -175,15 +174,17 @@ class PeersJobs:
     # --- evaluation ---------------------------------------------------------------------------------------------------
 
     def _evaluate(self, exchanged: Exchanged) -> PendingPeersEvaluation:
-        """Evaluates some peers, and measures how far the models of all peers are apart."""
+        """Evaluates some of the peers that are there, and measures how far the models of all of these are apart."""
         version, priority, label = exchanged.version, (exchanged.version + 1,), f"evaluate round {exchanged.round}"
-        evaluated = []
-        for peers in _chunks(self._evaluated, self.scenario.resources.chunk):
+        evaluated, number, present = [], self.scenario.run.evaluate_clients, set(exchanged.present or ())
+        there = range(self.peers) if exchanged.present is None else exchanged.present
+        chosen = [peer for peer in self._drawn if exchanged.present is None or peer in present]
+        for peers in _chunks(sorted(chosen[: None if number == "all" else number]), self.scenario.resources.chunk):
             request = EvaluatePeersRequest(version, self._states_of(peers))
             evaluated.append((peers, self.pool.submit(CLIENT, request, priority=priority, label=label)))
         compared = []
-        for peers in _chunks(range(self.peers), COMPARED):
-            asked = self._states_of([0, *peers])  # distances are taken from peer 0, so that no large numbers cancel out
+        for peers in _chunks(there, COMPARED):
+            asked = self._states_of([there[0], *peers])  # distances from a peer, so that no large numbers cancel out
             job = self.pool.submit(CLIENT, CompareRequest(version, asked), priority=priority, label=label)
             compared.append(job)
         sums = ConsensusRequest(tuple(job.left.total for job in compared))

@@ -85,6 +85,8 @@ class PeersSimulation:
     def _record_evaluation(self, exchanged: Exchanged, pending: PendingPeersEvaluation) -> dict[str, float]:
         """Writes an evaluation. Returns the peers' metrics on the first split, and how far their models are apart."""
         of_peers, apart = pending.of_peers, pending.apart
+        if exchanged.present is not None:  # who counts
+            apart = {**apart, "present": float(len(exchanged.present))}
         self._recorder.evaluated(exchanged, of_peers, apart)
         self._recorder.jobs(exchanged, pending.jobs, self.stopwatch.began)
         first = self.scenario.evaluated_splits[0]

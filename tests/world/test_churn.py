@@ -1,0 +1,127 @@
+"""Peers that come and go: who trains, sends and hears, what waits, and who is evaluated."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import Raw, Simulate
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from peers_runs import GOSSIP, SECONDS, centers, of_all, peers
+
+import raysim
+from raysim.parts.errors import ScenarioError
+from raysim.world import Topology, World
+from raysim.world.clock import Horizon
+from raysim.world.directed_topology import DirectedRing, ExponentialGraph
+from raysim.world.equi_topology import EquiDyn
+from raysim.world.matchings import Matching
+from raysim.world.peers_timeline import PeersTimeline
+from raysim.world.random_topology import ErdosRenyi
+from raysim.world.topology import Complete
+
+SECOND: Raw = {"delay": {"name": "constant", "value": 1.0, "unit": "seconds"}}
+X = [[1.0], [2.0], [6.0]]
+
+
+def trace(folder: Path, rows: str) -> Raw:
+    path = folder / "there.csv"
+    path.write_text(f"client,on,off\n{rows}")
+    return {"name": "trace", "path": str(path), "period": 100}
+
+
+def test_those_who_stay_agree_on_their_mean_and_the_state_of_others_waits(simulate: Simulate, tmp_path: Path) -> None:
+    """Peer 1 with 2 is away but from 50 s to 52 s: 1 and 6 agree on 3.5 before, and all on 3 after."""
+    world = {**SECOND, "availability": trace(tmp_path, "0,0,100\n1,50,52\n2,0,100\n")}
+    raw = centers(X, 10, topology="complete", world=world)
+    result = simulate(raw)
+    assert result.vectors()["w"][:, 0].tolist() == [3.5, 2.0, 3.5]
+    assert of_all(result, "present") == [2.0] * 10
+    alone = result.pandas("evaluations").query("subject == 'peer'")
+    assert set(alone.member) == {0, 2}
+    assert set(result.pandas("updates").client) == {0, 2}
+    raw["run"]["rounds"] = 60
+    result = simulate(raw)
+    assert result.vectors()["w"][:, 0].tolist() == pytest.approx([3.0] * 3)
+    assert [round for round, there in enumerate(of_all(result, "present")) if there == 3] == [50, 51]
+
+
+def test_training_pauses_while_a_peer_is_away(tmp_path: Path) -> None:
+    """Peer 0 trains for 2 s each time, and is away from 3 to 7 s and from 8 s to 9 s: it mixes at 2, 9, 11 and 13 s."""
+    delay = {"name": "constant", "value": 2.0, "unit": "seconds"}
+    there = trace(tmp_path, "0,0,3\n0,7,8\n0,9,100\n1,0,100\n")
+    world = World.model_validate({"synchronous": False, "delay": delay, "availability": there})
+    rounds = list(PeersTimeline(world, Complete(), 2, Horizon(5, every_rounds=1), seed=0))
+    mixed = [mix for exchanged in rounds for mix in exchanged.mixed]
+    assert [mix.time for mix in mixed if mix.peer == 0] == [2.0, 9.0, 11.0, 13.0]
+    assert [mix.time for mix in mixed if mix.peer == 1] == [2.0, 4.0, 6.0, 8.0, 10.0, 12.0]
+    sent = {mix.time: [message.target for message in mix.sent] for mix in mixed if mix.peer == 1}
+    assert [time for time, targets in sent.items() if not targets] == [4.0, 6.0, 8.0]
+    assert [exchanged.present for exchanged in rounds] == [(0, 1), (1,), (0, 1), (0, 1), (0, 1)]
+
+
+def test_a_round_begins_when_somebody_is_there(tmp_path: Path) -> None:
+    there = trace(tmp_path, "0,5,6\n1,5.5,9\n")
+    world = World.model_validate({**SECOND, "availability": there})
+    rounds = list(PeersTimeline(world, Complete(), 2, Horizon(3, every_rounds=1), seed=0))
+    assert [(exchanged.time, exchanged.present) for exchanged in rounds] == [(6.0, (0,)), (7.0, (1,)), (8.0, (1,))]
+    assert [mix.serial for exchanged in rounds for mix in exchanged.mixed] == [0, 1, 2]
+
+
+COMING = {"name": "random", "probability": 0.6, "slot": 2.0}
+
+
+TOPOLOGIES: list[Topology] = [
+    DirectedRing(),
+    ExponentialGraph(one_peer=True, period_s=3.0),
+    Matching(period_s=1.5),
+    EquiDyn(period_s=2.0),
+    ErdosRenyi(probability=0.4, connected=False, period_s=4.0),
+]
+
+
+@settings(max_examples=40, deadline=None, derandomize=True, database=None)
+@given(
+    topology=st.sampled_from(TOPOLOGIES),
+    peers=st.integers(2, 9),
+    seed=st.integers(0, 2**32),
+    synchronous=st.booleans(),
+    loss=st.sampled_from([0.0, 0.3, 0.9]),
+    mean=st.sampled_from([0.0, 0.3, 5.0]),
+    probability=st.sampled_from([0.2, 0.6, 1.0]),
+)
+def test_mass_is_kept_with_losses_churn_and_delays(
+    topology: Topology, peers: int, seed: int, synchronous: bool, loss: float, mean: float, probability: float
+) -> None:
+    """What each peer pushes, keeps and hears, and what is under way, sum to one for each peer."""
+    there = {"name": "random", "probability": probability, "slot": 0.7}
+    delays = {"delay": SECONDS, "edge_delay": {"name": "uniform", "low": 0.0, "high": 2 * mean}}
+    raw = {**delays, "availability": there, "loss": loss, "on_loss": "kept", "synchronous": synchronous}
+    timeline = PeersTimeline(World.model_validate(raw), topology, peers, Horizon(15), seed, consumes=True)
+    mass, sent = [1.0] * peers, dict[tuple[int, int], float]()  # sent: what each message is a share of
+    under_way: dict[tuple[int, int, int], float] = {}
+    for exchanged in timeline:
+        for mix in exchanged.mixed:
+            sent[mix.peer, mix.number] = own = mass[mix.peer]
+            heard = [(one.share, (one.peer, one.number)) for one in mix.inbox]
+            mass[mix.peer] = mix.kept * own + sum(share * sent.get(key, mass[key[0]]) for share, key in heard)
+            for key, share in [(one[:3], one.share) for one in mix.sent if one.arrives is not None]:
+                under_way[key] = under_way.get(key, 0.0) + share * own
+            for share, (source, number) in heard:
+                key = (source, mix.peer, number)
+                under_way[key] = under_way.get(key, 0.0) - share * sent.get(key[::2], mass[source])
+        assert sum(mass) + sum(under_way.values()) == pytest.approx(peers, rel=1e-6)
+        assert min(mass) >= 0
+
+
+@pytest.mark.parametrize("synchronous", [True, False])
+def test_peers_who_come_and_go_get_the_same_bits_in_chunks_of_any_size(simulate: Simulate, synchronous: bool) -> None:
+    world = {**GOSSIP, "synchronous": synchronous, "availability": COMING}
+    raw = peers(topology={"name": "matching", "period_s": 2.0}, world=world, run__rounds=4)
+    one, other = (simulate({**raw, "resources": {"chunk": chunk}}) for chunk in (1, 7))
+    assert np.array_equal(one.vectors()["w"], other.vectors()["w"])
+
+
+def test_a_trace_of_availability_needs_seconds(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match=r"world\.availability: a trace is in seconds"):
+        raysim.parse_scenario(peers(world={"availability": trace(tmp_path, "0,0,9\n")}, data__clients=1))
