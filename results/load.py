@@ -16,15 +16,13 @@ from results.views import View, view
 _FIRST = "give another one, or make a first run with `raysim run`"
 
 
-def load(*paths: str | os.PathLike[str], damaged: list[str] | None = None) -> Runs:
+def load(*paths: str | os.PathLike[str]) -> Runs:
     """Loads the runs in these folders. Each folder is a run's own, or holds runs' folders at any depth.
 
     paths: the folders, or their URIs.
-    damaged: where it is given, a run whose run.json is damaged is left out, unless it is the only one, and a line that
-    says why is added here.
 
-    Raises NoRuns, a NotARun, where a folder holds no run, and NotARun where a run.json is damaged, or where
-    two runs have the same id.
+    Raises NoRuns, a NotARun, where a folder holds no run, and NotARun, with a line for each run whose run.json is
+    damaged, or where two runs have the same id.
     """
     folders = [folder for path in paths for folder in folders_below(location(path))]
     unique = list({folder.resolve(): folder for folder in folders}.values())
@@ -32,10 +30,8 @@ def load(*paths: str | os.PathLike[str], damaged: list[str] | None = None) -> Ru
         found = list(readers.map(_opened, unique))
     runs = [item for item in found if isinstance(item, Run)]
     wrong = [item for item in found if isinstance(item, NotARun)]
-    if wrong and (damaged is None or not runs):
+    if wrong:
         raise NotARun("\n".join(map(str, wrong)))
-    if damaged is not None:
-        damaged += [f"{error}; left out" for error in wrong]
     return Runs(runs)
 
 

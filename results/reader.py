@@ -178,7 +178,7 @@ class Run:
             return
         if found != counted:
             text = f"hold the {counted} rows that run.json counts, got {found}"
-            raise DamagedTable(self.folder / name, self.folder, text)
+            raise DamagedTable(self.folder / name, text)
 
     def pandas(self, name: str) -> pd.DataFrame:
         """Returns a table as a pandas data frame, with texts as categories.

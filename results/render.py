@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -16,34 +15,6 @@ from results.text_table import TextTable, text_table
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-@dataclass(frozen=True, repr=False)
-class Tabulated:
-    """A comparison of runs as a table. In terminals and notebooks it shows itself."""
-
-    comparison: Comparison | Paired
-    percent: bool = False
-    """Whether accuracies are in percent."""
-
-    @property
-    def frame(self) -> pd.DataFrame:
-        """The numbers, not rounded: a row for each group and metric, as `Runs.compare` or `Runs.paired` returns it."""
-        return self.comparison.frame
-
-    def markdown(self) -> str:
-        """Returns the table in GitHub's Markdown."""
-        return str(render(self.comparison, "markdown", self.percent))
-
-    def latex(self) -> str:
-        """Returns the table as a tabular for the LaTeX package booktabs."""
-        return str(render(self.comparison, "latex", self.percent))
-
-    def __repr__(self) -> str:
-        return self.markdown()
-
-    def _repr_html_(self) -> str:
-        return as_html(text_table(self.comparison, self.percent))
 
 
 def render(comparison: Comparison | Paired, format: str, percent: bool = False) -> RenderableType:

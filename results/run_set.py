@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,32 +14,12 @@ from results.info import NotARun, directions
 from results.keys import Value, column, spell_out, varying
 from results.reader import Run
 from results.schemas import dictionary, require, with_own
-from results.tables import DamagedTable, again, check_schema
+from results.tables import again, check_schema
 
 if TYPE_CHECKING:
     import pandas as pd
 
-T = TypeVar("T")
-SetT = TypeVar("SetT", bound="RunSet")
-
 READERS = 16  # threads that read small files
-
-
-def whole(runs: SetT, use: Callable[[SetT], T], notes: list[str]) -> T:
-    """Calls `use` with the runs, and returns its result. If a run's tables turn out to be damaged, it is left out with
-    a note, and `use` is called again.
-
-    Raises NotARun where all are damaged.
-    """
-    while True:
-        try:
-            return use(runs)
-        except DamagedTable as error:
-            left = [run for run in runs.runs if run.folder != error.folder]
-            if not left:
-                raise
-            notes.append(f"{error}; left out")
-            runs = runs.only(left)
 
 
 class RunSet:

@@ -15,8 +15,7 @@ from results.location import location
 from results.measure import Budget, Measure, NotComparable
 from results.paired import Paired
 from results.paired import paired as pair
-from results.render import Tabulated
-from results.run_set import RunSet, whole
+from results.run_set import RunSet
 from results.score import common_budget
 from results.views import view
 
@@ -80,28 +79,6 @@ class Runs(RunSet):
         """
         return self._compared(by=by, columns=columns, unfinished=unfinished, **how).frame
 
-    def tabulate(
-        self,
-        by: str | Iterable[str] | None = None,
-        columns: str | Iterable[str] = (),
-        *,
-        percent: bool = False,
-        paired: bool = False,
-        baseline: str | Iterable[str] = (),
-        unfinished: bool = False,
-        **how: Unpack[How],
-    ) -> Tabulated:
-        """Compares groups of runs as `compare` does, and returns the table that `raysim compare` prints.
-
-        Notebooks show it; its `markdown()` and `latex()` are texts, and its `frame` is not rounded.
-        percent: whether accuracies are in percent. paired, baseline: whether to compare seed by seed with a baseline,
-        and which, as the method `paired` does. For the other arguments, see `compare`.
-
-        Raises NotComparable (a ValueError) also for columns or a baseline that do not go with `paired`.
-        """
-        asked = {"by": by, "columns": columns, "paired": paired, "baseline": baseline, "unfinished": unfinished}
-        return Tabulated(self._compared(**asked, **how), percent)
-
     def paired(
         self,
         by: str | Iterable[str] | None = None,
@@ -126,9 +103,8 @@ class Runs(RunSet):
 
     def _compared(self, **asked: Any) -> Comparison | Paired:
         """Returns what `compared` does, and warns the user of what it leaves out."""
-        notes: list[str] = []
-        found = whole(self, lambda runs: runs.compared(**asked), notes)
-        for note in (*notes, *found.notes):
+        found = self.compared(**asked)
+        for note in found.notes:
             warnings.warn(note, stacklevel=3)
         return found
 
@@ -142,7 +118,7 @@ class Runs(RunSet):
         unfinished: bool = False,
         **how: Unpack[How],
     ) -> Comparison | Paired:
-        """Returns what `tabulate` makes a table of, with its notes."""
+        """Returns what `raysim compare` makes a table of, with its notes."""
         rows, heads, chosen = None if by is None else _listed(by), _listed(columns), _listed(baseline)
         if paired and heads:
             raise NotComparable(f"columns: must not be given with paired, got {heads}; leave them out")
@@ -182,16 +158,14 @@ class Runs(RunSet):
         """Writes one HTML page with figures of the runs, as `raysim report` does, and returns where it is.
 
         by: keys whose values make a line; by default all that differ, except the seed. svg: a folder for each figure as
-        a file. Warns of runs that are left out. Raises UnknownKey; NotComparable where runs of a line differ in more
+        a file. Raises UnknownKey; NotComparable where runs of a line differ in more
         than their seed; and CannotWrite.
         """
         from results.report import report
 
-        notes: list[str] = []
-        rows, page = None if by is None else _listed(by), location(path)
-        whole(self, lambda runs: report(runs, rows), notes).write(page, None if svg is None else location(svg))
-        for note in notes:
-            warnings.warn(note, stacklevel=2)
+        page = location(path)
+        made = report(self, None if by is None else _listed(by))
+        made.write(page, None if svg is None else location(svg))
         return page
 
     def measure(self, **how: Unpack[How]) -> Measure:

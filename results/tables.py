@@ -20,11 +20,10 @@ T = TypeVar("T")
 
 
 class DamagedTable(NotARun):
-    """Raised for a table, or a file of it, that cannot be read or lacks rows. folder: the run's."""
+    """Raised for a table, or a file of it, that cannot be read or lacks rows."""
 
-    def __init__(self, place: Path, folder: Path, what: str) -> None:
+    def __init__(self, place: Path, what: str) -> None:
         super().__init__(f"{place}: must {what}; {CURE}")
-        self.folder = folder
 
 
 @contextmanager
@@ -38,7 +37,7 @@ def reading(file: Path) -> Iterator[None]:
         if getattr(error, "errno", None) in (errno.EMFILE, errno.ENFILE):  # it is this process that has no room
             raise
         what = f"be a whole Parquet file, got {' '.join(str(error).split())}"
-        raise DamagedTable(file, file.parent.parent, what) from error
+        raise DamagedTable(file, what) from error
 
 
 @contextmanager
@@ -60,13 +59,9 @@ def check_schema(file: Path, name: str) -> tuple[str, ...]:
         own = own_names(name, found)
     if [(c.name, c.type) for c in found if c.name not in own] == [(c.name, c.type) for c in wanted]:
         return own
-    lacking = sorted(set(wanted.names) - set(found.names))
-    extra = sorted(set(found.names) - {*wanted.names, *own})
-    others = [c.name for c in found if c.name in wanted.names and c.type != wanted.field(c.name).type]
-    faults = {"lacks": lacking, "has also": extra, "has of another type": others}
-    text = ", ".join(f"{fault} {', '.join(names)}" for fault, names in faults.items() if names)
+    others = sorted({*wanted.names} ^ {c.name for c in found if c.name not in own})
     raise NotARun(
-        f"{file}: must have this version's columns of {name}, but {text or 'has them in another order'}; "
+        f"{file}: must have this version's columns of {name}, but differs in {', '.join(others) or 'types or order'}; "
         "read it with the version that run.json names, or run the scenario again"
     )
 

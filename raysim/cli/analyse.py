@@ -12,7 +12,6 @@ from raysim.cli.watch import ls
 from results import load, open_run, summary
 from results.measure import parse_at, parse_target
 from results.render import render
-from results.run_set import whole
 from results.runs import How
 from results.terminal import Terminal
 from results.texts import count, harmless
@@ -120,7 +119,7 @@ def compare(
         }
         rows: dict[str, Any] = {"by": by, "columns": columns or [], "paired": paired, "baseline": baseline or []}
         rows["unfinished"] = unfinished
-        found = whole(load(*runs, damaged=notes), lambda some: some.compared(**rows, **how), notes)
+        found = load(*runs).compared(**rows, **how)
         notes += found.notes
     rendered = render(found, format, percent)
     if isinstance(rendered, str):
@@ -146,7 +145,7 @@ def report(
         require_writable(svg, folder=True)
     from results.report import report as make_report
 
-    with refusing_wrong_runs() as notes:
-        page = whole(load(*runs, damaged=notes), lambda some: make_report(some, by), notes)
+    with refusing_wrong_runs():
+        page = make_report(load(*runs), by)
     page.write(out, svg)
     typer.echo(f"{count(len(page.pictures), 'figure')} in {out}")

@@ -8,7 +8,6 @@ import typer
 from raysim.cli.ending import refusing_wrong_runs
 from raysim.cli.options import By, RunFolders, Split, require_writable, to_location
 from results import load
-from results.run_set import whole
 
 
 def plot(
@@ -35,6 +34,5 @@ def plot(
 
     how: Drawn = {"by": by, "split": split, "subject": subject, "band": band, "unfinished": unfinished}
     with refusing_wrong_runs() as notes:
-        loaded = load(*runs, damaged=notes)
-        notes += whole(loaded, lambda some: save(some, out, metric, x, width=width, **how), notes)
+        notes += save(load(*runs), out, metric, x, width=width, **how)
     typer.echo(f"{metric} in {out}")

@@ -9,6 +9,7 @@ from raysim.parts.own import path_of
 from raysim.parts.own_code import by_key
 from raysim.parts.part import Part
 from raysim.scenario import Scenario
+from raysim.scenario.resources import Resources
 
 
 def explained(failed: JobFailed, scenario: Scenario, pool: Pool | None = None) -> JobFailed:
@@ -20,7 +21,7 @@ def explained(failed: JobFailed, scenario: Scenario, pool: Pool | None = None) -
     cause = failed.cause
     if failed.memory is not None:
         training = f"local.batch_size ({scenario.local.batch_size}) or resources.chunk ({scenario.resources.chunk})"
-        share = _share_of_gpu(scenario) if failed.memory == "gpu" else _share_of_node(scenario)
+        share = _fewer(scenario.resources, failed.memory)
         if isinstance(pool, LocalPool):
             share = "take fewer worker processes (--local), or "
         elif isinstance(pool, InlinePool):
@@ -31,21 +32,11 @@ def explained(failed: JobFailed, scenario: Scenario, pool: Pool | None = None) -
     return failed if cause == failed.cause else JobFailed(failed.label, cause, failed.traceback)
 
 
-def _share_of_gpu(scenario: Scenario) -> str:
-    asked = scenario.resources
-    of_server = f", or of resources.gpus_per_aggregator ({asked.gpus_per_aggregator:g})" if scenario.has_server else ""
-    return (
-        f"each actor is held to its share of a GPU's memory: raise that of resources.gpus_per_client "
-        f"({asked.gpus_per_client:g}){of_server}, with fewer resources.client_actors ({asked.client_actors}), or "
-    )
-
-
-def _share_of_node(scenario: Scenario) -> str:
-    asked = scenario.resources
-    return (
-        f"lower resources.client_actors ({asked.client_actors}), raise resources.cpus_per_client "
-        f"({asked.cpus_per_client:g}) so that fewer share a node, or "
-    )
+def _fewer(asked: Resources, memory: str) -> str:
+    """Returns the keys with which actors get more memory: that of a GPU, or of a node."""
+    kind = "gpus" if memory == "gpu" else "cpus"
+    share = getattr(asked, f"{kind}_per_client")
+    return f"lower resources.client_actors ({asked.client_actors}), raise resources.{kind}_per_client ({share:g}), or "
 
 
 class Culprit(NamedTuple):

@@ -140,10 +140,8 @@ class RunRecord:
         )
         if checkpoint is None:
             return found
-        changed = code_changes(before.content, found.content)
-        sentences = changed.notes(f"went on from version {version}")
-        mixed = [f"it {text}" for text in sentences if changed.of_bits]
-        mixed = [*(before.depends_on or {}).get("mixed", []), *mixed]
+        sentences = code_changes(before.content, found.content, f"went on from version {version}")
+        mixed = [*(before.depends_on or {}).get("mixed", []), *(f"it {text}" for text in sentences)]
         return replace(
             found,
             depends_on={**(found.depends_on or {}), "mixed": mixed},
@@ -153,7 +151,7 @@ class RunRecord:
 
     def beginning_again(self, before: RunRecord, what: str) -> RunRecord:
         """Returns it with a note of what has changed since an earlier record. what: was done in spite of that."""
-        return self.noting(*code_changes(before.content, self.content).notes(what))
+        return self.noting(*code_changes(before.content, self.content, what))
 
 
 @cache

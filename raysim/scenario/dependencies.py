@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from raysim.data.cache import cache_folder
 from raysim.parts.own_code import Sources, parts_in, sources_in
@@ -139,33 +139,19 @@ def changes(before: Dependencies, now: Dependencies) -> Iterator[str]:
             yield f"data file {file} changed"
 
 
-class CodeChanges(NamedTuple):
-    """What has changed between two parts of a run, or between a run and its fork, that is not in their scenarios. In
-    words, such as "module mine changed"."""
-
-    of_bits: list[str]  # what bits may depend on: modules, data, versions, devices
-    further: list[str]  # Ray's version and the state of git; what that means for own modules is among the others
-
-    def notes(self, what: str) -> list[str]:
-        """Returns a sentence with all changes; none if there are none. what: was done after them."""
-        found = [*self.of_bits, *self.further]
-        return [f"{what} after a change: {', '.join(found)}"] if found else []
-
-
-def code_changes(before: Info, now: Info) -> CodeChanges:
-    """Returns what has changed since an earlier run.json."""
+def code_changes(before: Info, now: Info, what: str) -> list[str]:
+    """Returns a sentence with all on which bits may depend and that has changed since an earlier run.json, beside the
+    scenario: modules, data, versions, devices. It is in a list, which is empty where nothing has. what: was done after
+    the changes."""
     known = before.get("depends_on") or {}
-    of_bits = [*changes({**known, "mixed": []}, now["depends_on"])] if known else ["unknown"]
-    of_bits += [*_versions(before, now, "python", "numpy", "torch"), *_devices(before, now)]
-    further = [*_versions(before, now, "ray")]
-    if "git" in before and (old := _git(before)) != (new := _git(now)):
-        further.append(f"git {old} -> {new}")
-    return CodeChanges(of_bits, further)
+    found = [*changes({**known, "mixed": []}, now["depends_on"])] if known else ["unknown"]
+    found += [*_versions(before, now), *_devices(before, now)]
+    return [f"{what} after a change: {', '.join(found)}"] if found else []
 
 
-def _versions(before: Info, now: Info, *names: str) -> Iterator[str]:
+def _versions(before: Info, now: Info) -> Iterator[str]:
     old, new = before.get("versions") or {}, now["versions"]
-    for name in names:
+    for name in ("python", "numpy", "torch"):
         if None not in (old.get(name), new[name]) and old[name] != new[name]:
             yield f"{name} {old[name]} -> {new[name]}"
 
@@ -176,12 +162,3 @@ def _devices(before: Info, now: Info) -> Iterator[str]:
     for key in sorted(kinds.keys() | others.keys()):
         if kinds.get(key) != others.get(key):
             yield f"resources.{key} {asked.get(key)} -> {asks.get(key)}"
-
-
-def _git(info: Info) -> str:
-    """Returns the state of the working tree in words."""
-    git = info["git"]
-    if not git:
-        return "none"
-    commit = f"commit {git['commit'][:10]}" if git.get("commit") else "no commit"
-    return commit if git.get("clean") else f"{commit} with changes"

@@ -18,7 +18,6 @@ from results.measure import NotComparable
 from results.reader import NoRuns
 from results.report.page import filled, report
 from results.report.sections import CURVES, SECTIONS
-from results.run_set import whole
 from results.runs import Runs
 from results.serve.guard import Guard
 from results.views import View
@@ -79,4 +78,4 @@ def _report(runs: Folder, request: web.Request) -> str:
     }
     sections = (CURVES,) if request.path == "/runs" else SECTIONS
     found = Runs([one.run for one in readable(views) if one.run])
-    return whole(found, lambda some: report(some, sections=sections, **more), notes).html
+    return report(found, sections=sections, **more).html

@@ -18,14 +18,14 @@ def test_an_inline_run_is_told_what_a_client_may_do_with_less(tmp_path: Path) ->
     text = str(caught.value)
     assert text in raysim.Result(run).info["error"]
     assert "MemoryError: Unable to allocate 9 TiB - client " in text
-    assert "; lower local.batch_size (16) or resources.chunk (3); " in text
+    assert "; lower local.batch_size (16) or resources.chunk (3)" in text
 
 
 @pytest.mark.parametrize(
     ("memory", "advice"),
     [
-        ("gpu", "of resources.gpus_per_client (0), or of resources.gpus_per_aggregator (0), with fewer resources.c"),
-        ("node", "; lower resources.client_actors (2), raise resources.cpus_per_client (1) so that fewer share a node"),
+        ("gpu", "; lower resources.client_actors (2), raise resources.gpus_per_client (0), or lower local.batch"),
+        ("node", "; lower resources.client_actors (2), raise resources.cpus_per_client (1), or lower local.batch"),
     ],
 )
 def test_on_ray_fewer_actors_help(memory: str, advice: str) -> None:

@@ -3,7 +3,7 @@
 from html.parser import HTMLParser
 from pathlib import Path
 
-from compared_runs import made, several
+from compared_runs import made
 from conftest import digits
 from reported_runs import evaluation
 from reported_runs import made as reported
@@ -39,18 +39,6 @@ def cells(shown: object) -> list[str]:
     found = Cells(shown._repr_html_())  # type: ignore[attr-defined]
     assert not found.open
     return found.texts
-
-
-def test_a_comparison(tmp_path: Path) -> None:
-    table = load(several(tmp_path)).tabulate("algorithm", "world.delay.sigma", percent=True)
-    assert cells(table) == [
-        *("algorithm", "sigma=5", "sigma=20"),
-        *("fedavg", "85.0 ± 7.1*", "55.0 ± 7.1"),
-        *("fedbuff", "75.0 ± 7.1", "-"),
-    ]
-    assert repr(table) == table.markdown() and table.markdown().startswith("| algorithm | sigma=5 |")
-    assert r"85.0 $\pm$ 7.1*" in table.latex()
-    assert list(table.frame["mean"]) == list(load(tmp_path).compare("algorithm", "world.delay.sigma")["mean"])
 
 
 def test_runs(tmp_path: Path) -> None:

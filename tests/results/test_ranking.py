@@ -4,10 +4,10 @@ import math
 from pathlib import Path
 
 import pytest
-from compared_runs import FEDAVG, FEDBUFF, compare, made
+from compared_runs import compare, made
 from scipy import stats
 
-from results import NotComparable, load
+from results import load
 from results.ranking import against_best, holm
 
 A, B, C = ({0: 0.80, 1: 0.86, 2: 0.83, 3: 0.90}, {0: 0.78, 1: 0.83, 2: 0.82, 3: 0.84}, {7: 0.5, 8: 0.6, 9: 0.4})
@@ -46,17 +46,3 @@ def test_the_main_table_marks_what_is_not_significantly_worse(tmp_path: Path) ->
     assert frame["best"].tolist() == [True, False, False]
     of_b, of_c = (stats.ttest_rel(ends[name], ends["a"]).pvalue for name in "bc")
     assert frame["p"].tolist() == pytest.approx([math.nan, of_b, 2 * of_c], nan_ok=True)
-
-
-def test_tables_of_pairs_are_given_as_those_of_means_are(tmp_path: Path) -> None:
-    for seed, (a, b) in enumerate(((0.8, 0.9), (0.7, 0.85))):
-        made(tmp_path / f"a{seed}", {**FEDAVG, "seed": seed}, [a])
-        made(tmp_path / f"b{seed}", {**FEDBUFF, "seed": seed}, [b])
-    runs = load(tmp_path)
-    table = runs.tabulate(paired=True, baseline="fedavg", percent=True)
-    assert "| fedbuff | accuracy, % | 2 | +12.50 |" in table.markdown() and r"\toprule" in table.latex()
-    assert [*table.frame][:5] == ["algorithm.name", "baseline", "metric", "pairs", "difference"]
-    with pytest.raises(NotComparable, match="baseline: must be given with paired=True"):
-        runs.tabulate(baseline="fedavg")
-    with pytest.raises(NotComparable, match="columns: must not be given with paired"):
-        runs.tabulate(columns="seed", paired=True)
