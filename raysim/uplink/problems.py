@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from raysim.parts.errors import Problem
 from raysim.uplink.bounds import NormBound, adapting
-from raysim.uplink.chain import chains, groups
+from raysim.uplink.chain import Chain, chains, groups
 from raysim.uplink.levels import Ternary
 from raysim.uplink.low_rank import LowRankFactors
 from raysim.uplink.memory import Remembering, is_shadow
+from raysim.uplink.noise import LocalNoise
 from raysim.uplink.uplink import Uplink
 
 
@@ -30,10 +31,24 @@ def list_problems(key: str, transforms: Sequence[Uplink]) -> Iterator[Problem]:
                 yield Problem(f"{key}.{place}.memory", f"{text}; set scale: mean")
             if key == "uplink" and is_shadow(one):
                 yield Problem(f"{key}.{place}.memory", "must be none, ef14 or ef21, got shadow, which is for downlink")
+        yield from _noise_problems(key, chain)
     bounds = [place for place, one in enumerate(transforms) if isinstance(one, NormBound)]
     if (adapts := adapting(transforms)) is not None and adapts in bounds[:-1]:
         text = "must stand in the last clip_norm alone, whose clipped updates are counted; leave it out"
         yield Problem(f"{key}.{adapts}.adapt", text)
+
+
+def _noise_problems(key: str, chain: Chain) -> Iterator[Problem]:
+    """Yields which noise does not find the bound that its size follows from."""
+    before: Uplink | None = None
+    for place, one in chain.items():
+        if isinstance(one, LocalNoise) and one.follows_bound:
+            fits = isinstance(before, NormBound) and before.order == one.order and not before.adapt
+            got = "nothing" if before is None else "another one" if isinstance(before, NormBound) else before.name
+            if not fits:
+                text = f"must have clip_norm with order: {one.order}, and without adapt, right before it, got {got}"
+                yield Problem(f"{key}.{place}", f"{text}; add it, because the noise follows from that bound")
+        before = one
 
 
 def downlink_problems(transforms: Sequence[Uplink]) -> Iterator[Problem]:

@@ -7,11 +7,14 @@ from raysim.uplink.bits import Half, Sign
 from raysim.uplink.bounds import NormBound
 from raysim.uplink.levels import QSGD, Quantise, Ternary
 from raysim.uplink.low_rank import LowRankFactors
+from raysim.uplink.noise import GaussianNoise, LaplaceNoise
 from raysim.uplink.sparse import RandomNumbers, TopNumbers
 from raysim.uplink.uplink import Uplink
 
 UPLINKS: tuple[type[Uplink], ...] = (
     NormBound,
+    GaussianNoise,
+    LaplaceNoise,
     TopNumbers,
     RandomNumbers,
     LowRankFactors,
