@@ -269,7 +269,11 @@ class PrivacyRow(Row):
     """One row for each client that could take part, at the end of a run with `privacy`: how exposed it is, and why."""
 
     client: Int = column("The client.", "sparse")
-    uses: Int = column("How many server steps used updates of it.", "sparse")
+    uses: Int = column(
+        "How many server steps used updates of it; for the unit sample, how many steps of its training could show any "
+        "one of its samples.",
+        "sparse",
+    )
     squared_weights: Number = column(
         "Square of how far it could have moved all that the steps show, where an update of the largest weight moves "
         "one step's sum by 1: with independent noise, the sum over steps of its squared weights by the largest one.",

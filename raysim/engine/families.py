@@ -128,7 +128,7 @@ class ServerFamily(Family):
 
         horizon = scenario.run.horizon
         plan = guarantee.plan(scenario, population, lambda: timeline(horizon))
-        recorder.account = guarantee.account(scenario, plan)
+        recorder.account = guarantee.account(scenario, plan, samples.tolist())
         for happening in timeline(horizon._replace(versions=plan.versions) if plan else horizon):
             match happening:
                 case Stepped():

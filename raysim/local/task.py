@@ -64,6 +64,8 @@ class Task:
         """Returns the different labels, or targets, of the client's samples, ascending."""
         self.inner: Callable[[float], Inner]
         """Returns the network of a level below the client's."""
+        self.private = False
+        """Whether its samples are protected, so that only `train`, which adds noise, may use them."""
         self.optimizer: Record = {}  # the state of an optimiser that goes on, changed by trainings of stream 0
 
     @property
@@ -80,11 +82,13 @@ class Task:
     def x(self) -> Tensor:
         """The inputs of all samples, (n, ...) float32, or int64 tokens; or several tensors by name, of which `x[rows]`
         takes rows. They are loaded when first asked for."""
+        self._require_public("task.x")
         return self._samples.all[0]
 
     @property
     def y(self) -> Tensor:
         """The labels of all samples, (n, ...) int64, or their targets, (n, ...) float32."""
+        self._require_public("task.y")
         return self._samples.all[1]
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
@@ -95,6 +99,7 @@ class Task:
     def rows(self) -> Tensor | None:
         """Which parameters the client's labels have, (size,) of 0 and 1: all but the rows of other labels in the last
         layer; None if these are all, or the data have no labels."""
+        self._require_public("task.rows")
         return self._net.rows_of(self.own_labels())
 
     @property
@@ -160,6 +165,8 @@ class Task:
         Raises TypeError for an unknown keyword, and ValueError for a wrong value or a part without parameters.
         """
         local = _changed(self.local, settings) if settings else self.local
+        if tolerance is not None:
+            self._require_public("a tolerance")
         self._require_part(part)
         seed, client, number = self._key
         order = stream_of(seed, f"train {stream}")(client, number)  # valid until the next training
@@ -198,6 +205,12 @@ class Task:
         level first, (n, b).
         """
         return Nested(self._net, [self.inner(level) for level in levels], statistics)
+
+    def _require_public(self, what: str) -> None:
+        """Raises ValueError if the client's samples are protected."""
+        if self.private:
+            text = f"must not use {what} where privacy.unit is sample, for no noise is added to what follows from it"
+            raise BadValue(f"task: an algorithm {text}; take another one, or leave `privacy` out")
 
     def _goes_on(self, local: Local) -> bool:
         """Whether a training uses the optimiser that keeps its state, perhaps with other numbers."""

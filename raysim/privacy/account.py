@@ -86,6 +86,14 @@ class Account:
     def step(self, arrivals: Sequence[Arrival], weights: Sequence[float]) -> float | None:
         """Counts a step. Returns the epsilon of the most exposed client after it; None without noise."""
         self._exposure.step(shares_of(arrivals, weights))
+        return self.worst
+
+    def unused(self, client: int) -> None:
+        """Counts an update that has arrived, and that no step uses. The steps show nothing of it."""
+
+    @property
+    def worst(self) -> float | None:
+        """The epsilon of the most exposed client so far; None without noise."""
         if (largest := self._exposure.largest) != self._largest:
             self._largest, self._worst = largest, self._epsilon(largest)
         return _finite(self._worst)
@@ -111,7 +119,7 @@ class Account:
         median = _median([0.0] * middle + squares) if clients else 0.0
         as_if = {key: value for key in ("population", "cohort") if (value := getattr(privacy, key)) is not None}
         return {
-            "epsilon": _finite(self._worst),
+            "epsilon": self.worst,
             "epsilon_median": _finite(self._epsilon(median)),
             "delta": privacy.delta,
             "multiplier": self._plan.multiplier,

@@ -12,6 +12,10 @@ class Privacy(Part):
 
     delta: Annotated[float, Field(gt=0, lt=1, examples=[1e-5])]
     """Delta of the guarantee: the probability with which epsilon may not hold."""
+    unit: Literal["client", "sample"] = "client"
+    """What is protected. client: all that a client sends, by the noise of `release`; a client that no step uses shows
+    nothing. sample: one sample of a client, by the noise of `local.gradients: [{name: per_sample, ...}]`, whoever sees
+    what the client sends, so that each update that arrives counts, used or not."""
     epsilon: Positive | None = None
     """The run ends before the first server step with which the most exposed client would have more than this epsilon.
     With `release.multiplier: auto`, it is what that client has at the end. null: no limit."""
@@ -28,6 +32,14 @@ class Privacy(Part):
     cohort: Count | None = None
     """As if so many updates had been summed in a step, with the same mean: noise is scaled by the number of updates in
     a step over this. null: as many as there are."""
+
+    @model_validator(mode="after")
+    def _counts_samples(self) -> Self:
+        others = {"accountant": "exact", "sampling": "auto", "epsilon": None, "population": None, "cohort": None}
+        for key, default in others.items() if self.unit == "sample" else ():
+            if (got := getattr(self, key)) != default:
+                raise ValueError(f"{key} must be left out with unit: sample, got {got}; each step counts in full there")
+        return self
 
     @model_validator(mode="after")
     def _accountant_fits(self) -> Self:

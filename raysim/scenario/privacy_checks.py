@@ -5,19 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from raysim.algorithms import Central
+from raysim.local.gradients import PerSample
 from raysim.parts.errors import Problem
 from raysim.scenario.schema import Scenario
 from raysim.terms import Arrival, Moment, Population
 from raysim.uplink.bounds import bounded
 
+_NOISY = "{name: per_sample, clip: 1.0, noise: 1.0}"
+
 
 def privacy_problems(scenario: Scenario) -> Iterator[Problem]:
     """Yields problems whose paths start at the scenario."""
     release, privacy = scenario.release, scenario.privacy
+    if privacy is not None and privacy.unit == "sample":
+        yield from _sample_problems(scenario)
     if release is not None and not isinstance(scenario.algorithm, Central):
         yield Problem("release", f"is for algorithms with a server, got {scenario.algorithm.name}; leave it out")
         return
-    if release is None and privacy is not None:
+    if release is None and privacy is not None and privacy.unit == "client":
         text = "needs noise to account for, got none; add, for example, `release: {name: gaussian, multiplier: 1.0}`"
         yield Problem("privacy", text)
     if release is None:
@@ -31,6 +36,29 @@ def privacy_problems(scenario: Scenario) -> Iterator[Problem]:
         yield from _bound_problems(scenario)
         yield from _weight_problems(scenario.central.at(Moment()))
         yield from _timeline_problems(scenario)
+
+
+def _sample_problems(scenario: Scenario) -> Iterator[Problem]:
+    """Yields why what clients send would show more of a sample than the noise of their gradients leaves."""
+    if not scenario.has_server:
+        text = f"must be client or be left out for {scenario.algorithm.name}, which has no server, got sample"
+        yield Problem("privacy.unit", f"{text}; leave `privacy` out")
+        return
+    trained = {"local": scenario.local}
+    trained |= {f"clients.{n}.local": group.settings(scenario.local) for n, group in enumerate(scenario.clients)}
+    for key, local in trained.items():
+        noisy = [one for one in local.gradients if isinstance(one, PerSample) and isinstance(one.noise, float)]
+        if not noisy or not noisy[0].noise:
+            text = "must start with per_sample and a number above 0 as its noise where privacy.unit is sample, got"
+            names = ", ".join(one.name for one in local.gradients) or "nothing"
+            yield Problem(f"{key}.gradients", f"{text} {names}; add, for example, {_NOISY}")
+    if scenario.central.stops_early:
+        name = scenario.algorithm.name
+        text = f"must not be {name} where privacy.unit is sample, for when its clients stop shows gradients without"
+        yield Problem("algorithm", f"{text} noise; take another algorithm")
+    if scenario.needs_losses:
+        text = "must not pick by losses where privacy.unit is sample, for nothing protects these; take another policy"
+        yield Problem("world.dispatch.policy", text)
 
 
 def _bound_problems(scenario: Scenario) -> Iterator[Problem]:

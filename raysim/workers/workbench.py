@@ -160,6 +160,7 @@ class Workbench:
         net = self.net if variant is None else variant.net
         task = Task(net, received, samples, local, self.population, key, lambda: self.public)
         task.logged, task.moment = self.logged, self.moment
+        task.private = self.scenario.privacy is not None and self.scenario.privacy.unit == "sample"
         task.level = 1.0 if variant is None else variant.level
         task.inner = partial(self._inner, task.level)
         task.own_labels = cache(lambda: torch.from_numpy(self.labels_of(client)))

@@ -44,6 +44,11 @@ class Ended(NamedTuple):
     version: int  # server steps done so far
     staleness: float  # at its arrival or, if it did not arrive, at the end of the run
 
+    @property
+    def arrived(self) -> bool:
+        """Whether the update came to the server, late or when too few others were there for a step."""
+        return self.dispatched.reports and self.dispatched.arrives <= self.time
+
 
 class Stepped(NamedTuple):
     """A server step."""

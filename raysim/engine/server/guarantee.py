@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from math import inf
 
 from raysim.engine.server.training import weigh
+from raysim.local.gradients import PerSample
 from raysim.privacy.account import Account, NoisePlan, of_updates, plan_of
 from raysim.privacy.exposure import shares_of
+from raysim.privacy.samples import SampleAccount, ShownSteps, shown_by
 from raysim.scenario import Scenario
 from raysim.terms import Population
 from raysim.uplink.bounds import bounded
@@ -25,11 +28,28 @@ def plan(scenario: Scenario, population: Population, timeline: Callable[[], Iter
     return plan_of(scenario.release, scenario.privacy, shares)
 
 
-def account(scenario: Scenario, plan: NoisePlan | None) -> Account | None:
-    """Returns a new account of a run's steps; None if nothing is accounted for."""
+def account(scenario: Scenario, plan: NoisePlan | None, samples: Sequence[int]) -> Account | None:
+    """Returns a new account of a run's steps; None if nothing is accounted for. samples: of each client."""
+    if scenario.privacy is not None and scenario.privacy.unit == "sample":
+        return SampleAccount(scenario.privacy, _shown(scenario, samples))
     if plan is None or scenario.release is None or scenario.privacy is None:
         return None
     return Account(scenario.privacy, scenario.release, plan)
+
+
+def _shown(scenario: Scenario, samples: Sequence[int]) -> Callable[[int], ShownSteps]:
+    """Returns a function that says what a training of a client shows of one of its samples."""
+    groups, algorithm = scenario.groups, scenario.central
+
+    @cache
+    def shown(client: int) -> ShownSteps:
+        local, held = groups.local(client), int(samples[client])
+        passes = algorithm.samples_seen(local, held) / local.total_samples(held)
+        (part,) = (one for one in local.gradients if isinstance(one, PerSample))
+        steps, drawn = local.total_steps(held), local.batches == "poisson"
+        return shown_by(steps, local.epoch_steps(held), passes, drawn=drawn, noise=part.noise)
+
+    return shown
 
 
 def noise(

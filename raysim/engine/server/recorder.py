@@ -37,6 +37,8 @@ class ServerRecorder(Recorder):
         of, samples = ended.dispatched, self._samples[ended.dispatched.client]
         self.totals.update(["dispatched", ended.status])
         self._late += ended.status == "discarded"
+        if self.account and ended.arrived:
+            self.account.unused(of.client)
         levels = self.levels is not None
         columns = rows.of_dispatches(ended, [of], ended.status, [ended.staleness], [samples], levels=levels)
         self.writer.add_columns("updates", columns)

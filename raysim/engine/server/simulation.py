@@ -47,7 +47,8 @@ class ServerSimulation:
         self._levels = timelines.levels_of(scenario, described.samples, jobs.cost)
         jobs.levels, recorder.levels = self._levels, self._levels.facts if self._levels else None
         self._plan = guarantee.plan(scenario, jobs.population, lambda: self._followed_by(None, scenario.run.horizon))
-        recorder.account, jobs.plan = guarantee.account(scenario, self._plan), self._plan
+        recorder.account = guarantee.account(scenario, self._plan, described.samples.tolist())
+        jobs.plan = self._plan
         self._timeline = self._new_timeline(scenario.run.horizon)
         self._happenings = iter(self._timeline)
         if checkpoint:
@@ -102,6 +103,8 @@ class ServerSimulation:
             if self._recorder.account and isinstance(happening, Stepped):
                 weights = weigh(self.scenario, happening, self._jobs.population)
                 self._recorder.account.step(happening.arrivals, weights or ())
+            elif self._recorder.account and isinstance(happening, Ended) and happening.arrived:
+                self._recorder.account.unused(happening.dispatched.client)
             yield happening
 
     def is_last(self, happening: Happening) -> bool:

@@ -1,0 +1,55 @@
+"""How exposed single samples are, where clients train with noise: by each training that arrives, used or not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from raysim.privacy.account import Account, NoisePlan
+from raysim.privacy.privacy import Privacy
+from raysim.privacy.release import GaussianRelease
+from raysim.terms import Arrival
+
+
+class ShownSteps(NamedTuple):
+    """What one training of a client shows of a sample."""
+
+    steps: int  # how many of its steps can show the sample
+    noise: float  # multiplier of the noise of each
+
+
+class SampleAccount(Account):
+    """What samples are exposed to. The server sees all trainings that arrive, also those that are late.
+
+    Each step is a Gaussian mechanism of its own, and samples of other clients are not touched by it.
+    """
+
+    def __init__(self, privacy: Privacy, shown: Callable[[int], ShownSteps]) -> None:
+        """shown: returns what a training of a client shows of any of its samples."""
+        super().__init__(privacy, GaussianRelease(multiplier=1.0), NoisePlan(1.0))
+        self._shown = shown
+
+    def step(self, arrivals: Sequence[Arrival], weights: Sequence[float]) -> float | None:
+        for arrival in arrivals:
+            self.unused(arrival.client)
+        return self.worst
+
+    def unused(self, client: int) -> None:
+        steps, noise = self._shown(client)
+        self._exposure.uses[client] += steps
+        self._exposure.squares[client] = self._exposure.squares.get(client, 0.0) + steps / noise**2
+
+    def outcome(self, clients: int) -> dict[str, Any]:
+        noise = {self._shown(client).noise for client in self._exposure.uses}
+        found = {"unit": "sample", "neighbours": "a sample whose gradients are zero in its place"}
+        return {**super().outcome(clients), "multiplier": min(noise, default=None), **found}
+
+
+def shown_by(steps: int, epoch_steps: int, passes: float, *, drawn: bool, noise: float) -> ShownSteps:
+    """Returns what a training shows of a sample.
+
+    steps: mini-batches of a training. epoch_steps: those of an epoch. passes: trainings in one update. drawn: whether
+    mini-batches are drawn, so that each may have the sample; else one of each epoch has it.
+    """
+    return ShownSteps(math.ceil(passes * (steps if drawn else math.ceil(steps / epoch_steps))), noise)
