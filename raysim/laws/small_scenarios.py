@@ -13,6 +13,7 @@ from raysim.models.part import ModelPart
 from raysim.parts.part import Part, spell_out
 from raysim.scenario.kinds import Kind
 from raysim.scenario.words import placed
+from raysim.uplink.noise import LocalNoise
 from results.yaml import parse
 
 Raw = dict[str, Any]
@@ -39,6 +40,8 @@ def trials(kind: Kind, part: type[Part], block: Raw) -> Iterator[Raw]:
         base = merged(base, {"data": SMALL["alike"]["data"]})
     if issubclass(part, ModelPart) and "text" in part.takes and "images" not in part.takes:
         base = merged(merged(base, SMALL["texts"]), SMALL["tasks"].get(getattr(part, "task", None), {}))
+    if issubclass(part, LocalNoise):  # whose size may follow from a bound
+        with_part["uplink"] = [{"name": "clip_norm", "max": 1.0, "order": part.order}, *with_part["uplink"]]
     if kind.key == "data.tokenizer":  # last, for the example of a path is no file
         with_part = merged(with_part, SMALL["texts"])
     if kind.key != "algorithm":

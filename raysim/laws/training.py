@@ -148,7 +148,7 @@ SHAPES = ((8, 5), (24,))
 def _sent(subject: Subject, vector: Tensor, key: int = 0) -> tuple[Tensor, Record]:
     transform: Uplink = subject.made.at(Moment())
     draw = torch.Generator().manual_seed(key)
-    passed = transform.send(vector, transform.first(len(vector)), UplinkPoint(Size.dense(SHAPES), draw))
+    passed = transform.send(vector, transform.first(len(vector)), UplinkPoint(Size.dense(SHAPES), draw, 1.0))
     return passed.vector, passed.kept
 
 
