@@ -21,7 +21,7 @@ from raysim.models.layers import BoundedLinear, norms_of, required_norms
 from raysim.models.layout import Layout, pairs_of
 from raysim.models.names import is_pattern, is_under, nearest
 from raysim.models.part import Norm
-from raysim.parts.errors import BadValue
+from raysim.parts.errors import BadInput, BadValue
 
 ALIKE = {nn.Sequential, nn.Flatten, nn.Linear, nn.ReLU}  # modules that are the same in training and in eval mode
 
@@ -257,7 +257,13 @@ class Net:
     def gradient_of_each(
         self, x: Tensor, y: Tensor, parameters: list[nn.Parameter], loss: LossFunction | None = None
     ) -> tuple[Tensor, list[Tensor]]:
-        """Returns the loss of each sample of a batch, (n,), and its gradient for each parameter, (n, ...)."""
+        """Returns the loss of each sample of a batch, (n,), and its gradient for each parameter, (n, ...).
+
+        Raises ValueError if steps train several networks at once.
+        """
+        if self.nested is not None:
+            text = "must not have per_sample for an algorithm whose steps train several widths; leave it out"
+            raise BadInput("local.gradients", text)
         self.seen += len(y)
         self.passes += 3 * len(y)
         with torch.autocast(self.device.type, torch.bfloat16) if self._halved else nullcontext():
