@@ -17,7 +17,7 @@ from raysim.cli.analyse import compare, report, show
 from raysim.cli.check import check, schema
 from raysim.cli.doctor import doctor
 from raysim.cli.ending import tell
-from raysim.cli.generate import generate
+from raysim.cli.generate import export, generate
 from raysim.cli.new import new
 from raysim.cli.parts import list_parts
 from raysim.cli.plot import plot
@@ -41,7 +41,7 @@ app = typer.Typer(
 )
 _COMMANDS = (
     *(check, doctor, run, sweep, resume, fork, ls, watch, serve, show, compare, report, plot),
-    *(generate, new, test, schema),
+    *(generate, export, new, test, schema),
 )
 app.command()(scenarios)
 app.command("list")(list_parts)

@@ -1,5 +1,6 @@
-"""The command `generate`, which lets a run's language model go on with a text."""
+"""The commands `generate`, which lets a run's language model go on with a text, and `export`."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -26,3 +27,21 @@ def generate(
         text = go_on(Result(run), prompt, tokens, temperature, seed)
     typer.echo(text)
     keep(run, text)
+
+
+def export(
+    run: RunFolder,
+    to: Annotated[str, typer.Option("--to", help="hf, peft, safetensors, onnx or torch-export.", show_default=False)],
+    out: Annotated[
+        Path | None, typer.Option(help="The folder; by default one of that name in the run's folder.")
+    ] = None,
+    peer: Annotated[int | None, typer.Option(help="The number of a peer.", show_default=False)] = None,
+    client: Annotated[
+        int | None, typer.Option(help="The number of a client with a saved model of its own.", show_default=False)
+    ] = None,
+    best: Annotated[bool, typer.Option("--best", help="The best model, which run.keep_best keeps.")] = False,
+) -> None:
+    """Write the final model for other programs: transformers, peft, torch or ONNX."""
+    with refusing_wrong_runs(ValueError, FileNotFoundError):
+        folder = Result(run).export(to, out, peer, client=client, best=best)
+    typer.echo(f"{folder}: {', '.join(sorted(one.name for one in folder.iterdir()))}")

@@ -10,6 +10,7 @@ import numpy as np
 
 from raysim.data.named import Shape, by_name, shape_of, shape_text
 from raysim.parts.errors import BadValue
+from raysim.parts.part import as_tuples
 from raysim.terms import Inputs
 from results.texts import count
 
@@ -23,7 +24,8 @@ class InputMeaning:
 
     shape: of one input, images with the channels first. names: of the features, in their order. mean, std: by feature,
     sensor or channel, over the training inputs: a model gets (x - mean) / std, where bytes of images are divided by 255
-    first. Both are empty where x is used as it is. words: what else is to be said.
+    first. Both are empty where x is used as it is. words: what else is to be said. columns: of a table, in the order of
+    their features. kinds: the values of each categorical column, of which each is a feature.
     """
 
     kind: Inputs | Literal["numbers"]
@@ -33,6 +35,8 @@ class InputMeaning:
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
     words: str = ""
+    columns: tuple[str, ...] = ()
+    kinds: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, x: Any, mean: tuple[float, ...] = (), std: tuple[float, ...] = (), kind: str | None = None) -> Any:
@@ -80,13 +84,27 @@ class Meaning:
     """What the samples of a data set are.
 
     columns: by what else a partition may divide them, and how many values that has. unused: what is beside the samples,
-    such as further arrays, and neither trains nor tests.
+    such as further arrays, and neither trains nor tests. files: what a run keeps beside its model, such as a tokenizer,
+    by path.
     """
 
     inputs: InputMeaning
     labels: LabelMeaning
     columns: Mapping[str, int] = field(default_factory=dict)
     unused: tuple[str, ...] = ()
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, plain: Mapping[str, Any]) -> Meaning:
+        """Returns what `plain` gave. Raises KeyError, TypeError or ValueError if a part is missing or does not fit."""
+        found: Any = as_tuples(dict(plain))
+        inputs, labels = InputMeaning(**found["inputs"]), LabelMeaning(**found["labels"])
+        shape, names = inputs.shape, len(inputs.names or inputs.mean)
+        if len(inputs.mean) != len(inputs.std) or len(inputs.mean) not in (0, names):
+            raise ValueError(f"{len(inputs.mean)} means and {len(inputs.std)} deviations of {names} features")
+        if inputs.mean and names not in tuple(shape):
+            raise ValueError(f"{names} means of inputs of shape {shape_text(shape)}")
+        return cls(inputs, labels, found.get("columns", {}), found.get("unused", ()))
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -98,7 +116,7 @@ class Meaning:
     @property
     def plain(self) -> dict[str, Any]:
         """What run.json holds."""
-        return asdict(self)
+        return {key: value for key, value in asdict(self).items() if key != "files"}
 
 
 class Open(NamedTuple):

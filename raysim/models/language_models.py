@@ -1,6 +1,7 @@
 """Language models of Hugging Face's `transformers`, from a configuration or from a local folder."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -70,17 +71,14 @@ class TransformersModel(ModelPart):
         ValueError if the folder has no such model, or the model cannot take such inputs.
         """
         import torch
-        from transformers.utils import logging
 
         from raysim.models.precision import quantise
         from raysim.models.pretrained import head_of
 
-        quiet: Any = logging
-        quiet.set_verbosity_error()
-        quiet.disable_progress_bar()
         length = _length(shape)
         try:
-            module = self._made(num_classes) if self.path is None else self._loaded(num_classes)
+            with _quiet():
+                module = self._made(num_classes) if self.path is None else self._loaded(num_classes)
         except BadValue:
             raise
         except Exception as error:  # transformers checks by any kind of error
@@ -226,6 +224,23 @@ class SequenceClassifier(TransformersModel):
     def _settings(self, num_classes: int) -> dict[str, Any]:
         labels = {"num_labels": num_classes, "problem_type": "single_label_classification"}
         return {**super()._settings(num_classes), **labels}
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Lets transformers tell errors only, and show no bars, within the block."""
+    from transformers.utils import logging
+
+    said: Any = logging
+    level, bars = said.get_verbosity(), said.is_progress_bar_enabled()
+    said.set_verbosity_error()
+    said.disable_progress_bar()
+    try:
+        yield
+    finally:
+        said.set_verbosity(level)
+        if bars:
+            said.enable_progress_bar()
 
 
 def _length(shape: Any) -> int:

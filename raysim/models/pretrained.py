@@ -2,8 +2,10 @@
 
 import pickle
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
+from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -76,6 +78,12 @@ def load_weights(module: nn.Module, path: str) -> None:
             f"{path!r} must fit the model in all but its head ({head[:-1]}), got differences: {text}", "weights"
         )
     module.load_state_dict(found, strict=False)
+
+
+def save_weights(module: nn.Module, path: Path) -> None:
+    """Writes a module's state dict as .safetensors, in torch's standard layout. Tied weights are there by each name."""
+    named = {name: one for name, one in module.state_dict().items() if one.layout == torch.strided}
+    save_file({name: one.clone(memory_format=torch.contiguous_format) for name, one in named.items()}, path)
 
 
 def _read(path: str) -> dict[str, Tensor]:

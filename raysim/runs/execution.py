@@ -22,7 +22,7 @@ from raysim.runs.observing import NewRows
 from raysim.runs.order import RunOrder, TakenOver
 from raysim.runs.record import RunRecord
 from results import CannotWrite, Writer
-from results.disk import require_space
+from results.disk import replacing, require_space
 from results.ending import Status
 
 LEAVE_S = 10.0  # seconds that workers of an interrupted run may take to hand over its last model
@@ -135,6 +135,9 @@ class _Attempt:
         for note in described.notes:
             self._warn(note)
         self.record = replace(self.record.noting(*described.notes), data=described.meaning)
+        for name, content in described.files.items():
+            with replacing(self.folder / name) as file:
+                file.write_bytes(content)
         parts = (self.pool, self.recorder, self.simulation)
         self.saver = Saver(self.folder, scenario, *parts, self.checkpoint, until)
         return iter(Loop(self.simulation, self.pool, self.saver, self.recorder, scenario.run.rounds))

@@ -40,7 +40,7 @@ def generate_all(
     known = data.vocabulary()
     if known is None:
         raise BadValue(f"must be text whose next tokens are predicted, got {data.name}; take a run on texts", "data")
-    module, width = result.module(), _width(result.info["input_shape"])
+    module, width = result.trained()[0], _width(result.info["input_shape"])
     for prompt in prompts:
         ids = [*known.prefix, *known.encode([prompt])[0].tolist()]
         if not ids:

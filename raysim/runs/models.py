@@ -4,13 +4,16 @@ import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 
 from raysim.engine.simulation import Final
+from results import NotARun, Run
 from results.disk import CannotWrite, replacing, require_space
+from results.location import local_copy
 
 
 def save(folder: Path, final: Final, entries: Sequence[tuple[str, tuple[int, ...], int]]) -> None:
@@ -41,6 +44,35 @@ def _save(vectors: dict[str, np.ndarray], path: Path, metadata: dict[str, str]) 
             hidden.chmod(mode)
         except SafetensorError as error:  # the library raises it for errors of the operating system, too
             raise CannotWrite(path, str(error), True) from None
+
+
+def read(run: Run, which: str) -> dict[str, Any]:
+    """Returns the arrays in a file that a run leaves at its end. which: model, clients or best.
+
+    Raises FileNotFoundError before the end, and NotARun if the file is damaged. A run that is being extended has the
+    file of its earlier end.
+    """
+    left = run.info.get("digest" if run.status == "finished" else "left") or {}
+    name = f"{which}.safetensors"
+    if which not in left and run.status != "finished":
+        raise FileNotFoundError(
+            f"{run.folder}: must be finished to have {name}, got a run that is {run.standing}, and left none"
+        )
+    if which == "best" and which not in left:
+        raise FileNotFoundError(f"{run.folder}: must be a run with run.keep_best to have {name}, got one without")
+    file = run.folder / name
+    try:
+        with local_copy(file) as copy:
+            tensors = dict(load_file(copy))
+    except FileNotFoundError:
+        raise
+    except (SafetensorError, OSError) as error:
+        raise NotARun(f"{file}: must be a whole file of tensors, got {error}; run the scenario again") from error
+    known, found = left.get(which), digest_of(tensors)
+    if known not in (None, found):
+        text = f"must be as the run wrote it, with the digest {known} that run.json names, got {found}"
+        raise NotARun(f"{file}: {text}; copy it again from where it is whole, or run it again")
+    return tensors
 
 
 def digest(model: dict[str, np.ndarray], tables: str) -> dict[str, str]:

@@ -1,22 +1,19 @@
-"""The results of a run, for Python, and what an interruption leaves of them."""
+"""The results of a run, for Python."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import pyarrow as pa
-from safetensors import SafetensorError
-from safetensors.numpy import load_file
 
 from raysim.models.part import ModelPart
 from raysim.parts.part import as_tuples
 from raysim.parts.process import isolated
-from raysim.runs.models import digest_of
+from raysim.runs.models import read
 from raysim.runs.origin import kept_code
-from raysim.scenario.load import parse_model, read_back
+from raysim.scenario.load import parse_block, read_back
 from results import NotARun, Run, Runs, open_run, summary
-from results.location import local_copy
 from results.texts import cut
 
 if TYPE_CHECKING:
@@ -25,6 +22,14 @@ if TYPE_CHECKING:
     from torch import nn
 
     from results.plot import Drawn
+
+
+class Which(TypedDict, total=False):
+    """Which of the models in a run's folder is meant: see `Result.module`."""
+
+    client: int | None
+    best: bool
+    level: float | None
 
 
 class Result:
@@ -80,7 +85,7 @@ class Result:
         `left`. best: the best one instead, which `run.keep_best` keeps. Raises FileNotFoundError if there is no such
         model.
         """
-        return self._final("best.safetensors" if best else "model.safetensors")
+        return read(self.run, "best" if best else "model")
 
     def clients(self) -> dict[str, Any]:
         """Returns each client's own last model, if the scenario had `run.save_clients`.
@@ -88,64 +93,87 @@ class Result:
         client: the clients' numbers, (n,) int64. w and buffers: float32 with a row for each client. Raises
         FileNotFoundError if clients' models were not saved.
         """
-        return self._final("clients.safetensors")
+        return read(self.run, "clients")
 
     def state_dict(self, peer: int | None = None, *, best: bool = False, level: float | None = None) -> dict[str, Any]:
         """Returns the last model's tensors by name, in torch's standard layout, as `load_state_dict` takes them.
 
         peer, best, level: see `module`.
         """
-        named = self.module(peer, best=best, level=level).state_dict()
+        named = self.trained(peer=peer, best=best, level=level)[0].state_dict()
         return {name: _in_standard_layout(value) for name, value in named.items()}
 
-    def module(self, peer: int | None = None, *, best: bool = False, level: float | None = None) -> nn.Module:
+    def module(self, peer: int | None = None, *, raw: bool = False, **which: Unpack[Which]) -> nn.Module:
         """Returns the last global model, or in a run of peers the model of one peer, in eval mode.
 
-        peer: the peer's number, by default 0. best: see `vectors`. level: returns the narrower model of this width that
-        the global one holds, as a client of a level of `capacity` would receive it. Raises ValueError if there is no
-        such peer or level.
+        It has the forward pass of the library that it is from: a model of transformers returns that library's outputs,
+        and can `generate`; one with `model.lora` is a `PeftModel`, with `merge_and_unload`.
+
+        peer: the peer's number, by default 0. raw: whether it takes inputs before they are scaled, as the data had
+        them, but with the axes that the model takes, such as (n, channels, height, width) for images. which: `client`,
+        the number of a client whose own last model is returned, which `run.save_clients` saves. `best`: see `vectors`.
+        `level`: returns the narrower model of this width that the global one holds, as a client of a level of
+        `capacity` would receive it. Raises ValueError if there is no such peer, client or level.
         """
-        saved = self._of_peer(peer, best=best)
-        return _evaluating(self._filled(saved) if level is None else self._slice(saved, level, best))
+        from raysim.models.library import of_library
+        from raysim.runs.use import raw as unscaled
+
+        module = of_library(*self.trained(peer=peer, **which))
+        return unscaled(module, self.run) if raw else module
 
     def client_module(self, client: int) -> nn.Module:
         """Returns a client's own last model in eval mode, if the scenario had `run.save_clients`.
 
         Raises ValueError if that client has no saved model.
         """
+        return self.module(client=client)
+
+    def predict(self, inputs: Any, peer: int | None = None, *, outputs: bool = False, **which: Unpack[Which]) -> Any:
+        """Returns what the last model predicts for new inputs, as a numpy array with a row for each.
+
+        What was done to inputs in training is done to these: features are put in order, kinds become numbers, texts
+        become tokens, and all is scaled.
+
+        inputs: in the form in which the data had them: a data frame with the columns of the features, an array, a dict
+        of arrays, or a list of texts. peer, which: see `module`. outputs: whether the model's outputs, such as
+        logits, are returned. By default: names or numbers of classes, 0 or 1 for each of several labels, or targets.
+        Raises ValueError for inputs that are not as those that trained the model.
+        """
+        from raysim.runs.use import labels_of, meaning_of, outputs_of
+
+        found = outputs_of(self.run, self.trained(peer=peer, **which)[0], inputs)
+        return found if outputs else labels_of(found, meaning_of(self.run).labels)
+
+    def export(
+        self, to: str, folder: str | Path | None = None, peer: int | None = None, **which: Unpack[Which]
+    ) -> Path:
+        """Writes the last model for other programs into a folder, and returns the folder.
+
+        inputs.json there says what inputs, outputs and labels are, and how inputs were scaled.
+
+        to: hf, as `from_pretrained` of transformers loads it, adapters merged, with the tokenizer. peft: adapters and
+        their base. safetensors: a state dict with the names of the model's library. onnx, torch-export: a program that
+        takes inputs before they are scaled, as `module(raw=True)` does. folder: by default one of that name in the
+        run's folder. peer, which: see `module`. Raises ValueError where a model cannot be written so.
+        """
+        from raysim.runs.export import export
+
+        place = self.folder / to if folder is None else Path(folder)
+        return export(self.run, *self.trained(peer=peer, **which), to, place)
+
+    def trained(
+        self, *, peer: int | None = None, client: int | None = None, best: bool = False, level: float | None = None
+    ) -> tuple[nn.Module, ModelPart]:
+        """Returns a model as raysim trains it, which returns one tensor, in eval mode; and the scenario's model."""
+        if client is None:
+            vectors = self._of_peer(peer, best=best)
+            return self._filled(vectors) if level is None else self._slice(vectors, level, best)
         saved = self.clients()
         clients = saved.pop("client").tolist()
         if client not in clients:
             raise ValueError(f"client: must be one with a saved model, got {client}; they are {cut(str(clients), 200)}")
         row = clients.index(client)
-        return _evaluating(self._filled({key: rows[row] for key, rows in saved.items()}))
-
-    def _final(self, name: str) -> dict[str, Any]:
-        """Returns the arrays in a file that a run leaves at its end. Raises FileNotFoundError before the end.
-
-        A run that is being extended has the file of its earlier end.
-        """
-        left = self.info.get("digest" if self.run.status == "finished" else "left") or {}
-        which = name.removesuffix(".safetensors")
-        if which not in left and self.run.status != "finished":
-            raise FileNotFoundError(
-                f"{self.folder}: must be finished to have {name}, got a run that is {self.run.standing}, and left none"
-            )
-        if which == "best" and which not in left:
-            raise FileNotFoundError(f"{self.folder}: must be a run with run.keep_best to have {name}, got one without")
-        file = self.folder / name
-        try:
-            with local_copy(file) as copy:
-                tensors = dict(load_file(copy))
-        except FileNotFoundError:
-            raise
-        except (SafetensorError, OSError) as error:
-            raise NotARun(f"{file}: must be a whole file of tensors, got {error}; run the scenario again") from error
-        known, found = left.get(which), digest_of(tensors)
-        if known not in (None, found):
-            text = f"must be as the run wrote it, with the digest {known} that run.json names, got {found}"
-            raise NotARun(f"{file}: {text}; copy it again from where it is whole, or run it again")
-        return tensors
+        return self._filled({key: rows[row] for key, rows in saved.items()})
 
     def _of_peer(self, peer: int | None, *, best: bool) -> dict[str, Any]:
         vectors = self.vectors(best=best)
@@ -157,8 +185,8 @@ class Result:
             raise ValueError(f"peer: must be from 0 to {peers - 1}, got {peer}; take one of the run's peers")
         return {key: rows[row] for key, rows in vectors.items()}
 
-    def _slice(self, saved: dict[str, Any], level: float, best: bool) -> nn.Module:
-        """Returns the narrower module that the global model holds, in training mode."""
+    def _slice(self, saved: dict[str, Any], level: float, best: bool) -> tuple[nn.Module, ModelPart]:
+        """Returns the narrower module that the global model holds, and the scenario's model."""
         from raysim.models.build import initialise
         from raysim.models.layout import Layout
         from raysim.models.slices import Slices
@@ -181,8 +209,8 @@ class Result:
         buffers = saved.get(f"buffers {level:g}", saved["buffers"][index.buffers.numpy()])
         return self._filled({"w": saved["w"][index.w.numpy()], "buffers": buffers}, level)
 
-    def _filled(self, saved: dict[str, Any], width: float = 1.0) -> nn.Module:
-        """Returns the scenario's module of a width in training mode, filled with flat vectors."""
+    def _filled(self, saved: dict[str, Any], width: float = 1.0) -> tuple[nn.Module, ModelPart]:
+        """Returns the scenario's module of a width in eval mode, filled with flat vectors, and its model."""
         import torch
 
         from raysim.models.build import initialise
@@ -192,7 +220,7 @@ class Result:
         if lacking := [key for key in ("input_shape", "classes", "seed") if self.info.get(key) is None]:
             raise NotARun(f"{file}: must have {' and '.join(lacking)}, with which the model is built, got none; {cure}")
         with kept_code(self.folder, self.info), isolated(torch=True):
-            model = self._model or parse_model(self.info["scenario"]["model"], str(file))
+            model = self._model or parse_block("model", self.info["scenario"]["model"], str(file))
             shape = as_tuples(self.info["input_shape"])
             module = initialise(model, shape, self.info["classes"], self.info["seed"], width)
             w, buffers = torch.tensor(saved["w"]), torch.tensor(saved["buffers"])
@@ -203,7 +231,8 @@ class Result:
             for view, parameter in zip(layout.views(w), layout.select(module), strict=True):
                 parameter.data = view.clone()  # in memory of its own, as files of tensors need it
             layout.load_buffers(module, buffers)
-        return module
+        module.eval()  # which may return nothing, where it is the module's own
+        return module, model
 
 
 def _in_standard_layout(value: Any) -> Any:
@@ -212,11 +241,6 @@ def _in_standard_layout(value: Any) -> Any:
 
     dense = isinstance(value, torch.Tensor) and value.layout == torch.strided
     return value.clone(memory_format=torch.contiguous_format) if dense else value
-
-
-def _evaluating(module: nn.Module) -> nn.Module:
-    module.eval()  # which may return nothing, where it is the module's own
-    return module
 
 
 class Interrupted(KeyboardInterrupt):

@@ -3,15 +3,15 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import deepcopy
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import ValidationError
+from pydantic import ValidationError, create_model
 
 from actors.fault import describe, frames_of
-from raysim.models import MODELS, ModelPart
 from raysim.parts.errors import Problem, ScenarioError, quoted
-from raysim.parts.part import OneOf, Part, as_tuples
+from raysim.parts.part import Part, as_tuples
 from raysim.scenario.checks import problems_of
 from raysim.scenario.explain import explain
 from raysim.scenario.schema import Scenario
@@ -261,14 +261,16 @@ def checked(scenario: Scenario, source: str = "scenario") -> Scenario:
     return scenario
 
 
-class _ModelAlone(Part):
-    model: Annotated[ModelPart, OneOf(MODELS, "raysim.models")]
+@cache
+def _alone(key: str) -> type[Part]:
+    field: Any = (Scenario.model_fields[key].rebuild_annotation(), ...)
+    return create_model("Alone", __base__=Part, **{key: field})
 
 
-def parse_model(raw: Any, source: str) -> ModelPart:
-    """Checks the block `model` of a scenario, and returns the model. Raises ScenarioError with all problems."""
-    block = {"model": raw}
+def parse_block(key: str, raw: Any, source: str) -> Any:
+    """Checks a block of a scenario, such as `model`, and returns its part. Raises ScenarioError with all problems."""
+    block = {key: raw}
     try:
-        return _ModelAlone.model_validate(as_tuples(block)).model
+        return getattr(_alone(key).model_validate(as_tuples(block)), key)
     except ValidationError as error:
-        raise ScenarioError(source, explain(error, _ModelAlone, block)) from None
+        raise ScenarioError(source, explain(error, _alone(key), block)) from None

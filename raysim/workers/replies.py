@@ -58,6 +58,7 @@ class Described(NamedTuple):
     unseen: np.ndarray  # numbers of the clients that take no part, but may adapt to the last model
     notes: tuple[str, ...]  # what of the scenario is seldom meant, or done otherwise than asked
     meaning: dict[str, Any]  # what inputs and labels are
+    files: Mapping[str, bytes]  # what the run keeps beside its model, by path
     forward_flops: float | None  # of one sample's forward pass; None if they cannot be counted
     flops_at: dict[float, float]  # those of clients of each level; {} where all train the server's model
     state: tuple[str, ...] = ()  # names of the entries of the server's state; () without a server

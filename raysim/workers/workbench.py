@@ -139,6 +139,7 @@ class Workbench:
             unseen=federation.unseen[federation.held.sizes[federation.unseen] > 0],
             notes=self.notes,
             meaning=federation.meaning.plain if federation.meaning else {},
+            files=federation.meaning.files if federation.meaning else {},
             forward_flops=self._countable_flops(),
             flops_at={},
         )

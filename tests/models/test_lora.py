@@ -236,7 +236,7 @@ def test_a_base_in_bfloat16_stays_so_and_float32_adapters_train(simulate: Simula
     model = {"name": "module", "module": "toys_lora:Half", "lora": {"targets": ["conv", "hidden"]}}
     result = simulate(digits(model=model, **ONE_ROUND, **STEPS))
     module = result.module()
-    kinds = {name: p.dtype for name, p in module.named_parameters()}
+    kinds = {name: p.dtype for name, p in result.trained()[0].named_parameters()}
     assert {kind for name, kind in kinds.items() if ".lora_" in name or "head" in name} == {torch.float32}
     assert kinds["hidden.base_layer.weight"] == kinds["norm.weight"] == torch.bfloat16
     assert module(images(2)[:, :1, :8, :8]).dtype == torch.float32

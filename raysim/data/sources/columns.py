@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -79,6 +79,27 @@ def numbers(rows: Rows, name: str) -> np.ndarray:
             f"{values[wrong[0]]} in {rows.place(wrong[0])}; fill them, or drop the rows or the column"
         )
     return values.astype(np.float64)
+
+
+def encoded(rows: Rows, features: Iterable[str], kinds: Mapping[str, np.ndarray], dtype: type) -> np.ndarray:
+    """Returns features, (n, features): columns of numbers, and for each categorical one those of its values, 0 or 1.
+
+    kinds: the values of the categorical ones. Raises ValueError for a value that is none of them.
+    """
+    found = []
+    for name in features:
+        if name not in kinds:
+            found.append(numbers(rows, name)[:, None])
+            continue
+        column = plain(rows.table, name)
+        is_kind = column[:, None] == kinds[name]
+        if not (known := is_kind.any(axis=1)).all():
+            row = int(known.argmin())
+            some = ", ".join(map(repr, kinds[name][:5].tolist()))
+            must = f"must hold values that were there in training, {some} and the like"
+            raise BadValue(f"column {name!r} {must}, got {column[row].item()!r} in {rows.place(row)}")
+        found.append(is_kind)
+    return np.concatenate(found, axis=1).astype(dtype)
 
 
 def require_plain(table: pa.Table, name: str) -> None:

@@ -2,12 +2,14 @@
 
 from functools import cache
 from pathlib import Path
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raysim.data.dataset import Dataset, Split
+from raysim.data.meaning import InputMeaning
+from raysim.data.sources.in_memory import as_array
 from raysim.data.sources.pixels import fit
 from raysim.data.sources.source import Source
 from raysim.data.sources.subset import balanced, uneven
@@ -52,8 +54,18 @@ class Images(Source):
         test = self._decoded(balanced(test, self.test_samples, num_classes, "test_samples"))
         return Dataset(train, test, num_classes, *self.statistics(train.x))
 
+    def inputs_of(self, given: Any, inputs: InputMeaning, folder: Path) -> Any:
+        """Takes bytes (n, height, width, channels) or (n, height, width), or names of image files."""
+        x = as_array(given)
+        if x.dtype.kind in "OUST":
+            x = self.pixels(x.astype(np.str_))
+        return self.fitted(x[..., None] if x.ndim == 3 else x)
+
     def _decoded(self, split: Split) -> Split:
-        x = self.pixels(split.x)
+        return Split(self.fitted(self.pixels(split.x)), split.y, split.columns)
+
+    def fitted(self, x: np.ndarray) -> np.ndarray:
+        """Returns images (n, height, width, channels) in the size, and with the channels, that this data set has."""
         if x.dtype != np.uint8 or x.ndim != 4:
             raise BadValue(f"images must be uint8 (n, height, width, channels), got {x.dtype} of shape {x.shape}")
         height, width, channels = x.shape[1:]
@@ -63,7 +75,7 @@ class Images(Source):
                 text = f"images must have 1 or 3 channels where `size` or `channels` changes them, got {channels}"
                 raise BadValue(f"{text}; leave these keys out")
             x = fit(x, *wanted)
-        return Split(x, split.y, split.columns)
+        return x
 
     def pixels(self, x: np.ndarray) -> np.ndarray:
         """Returns the images, uint8 (n, height, width, channels). Data sets of files override it: x has names."""

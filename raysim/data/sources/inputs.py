@@ -1,12 +1,14 @@
 """Inputs as arrays: what they are by a rule or by the key `inputs`, and how they are stored."""
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
 
 from raysim.data.dataset import Split
-from raysim.data.meaning import Open
+from raysim.data.meaning import InputMeaning, Open
 from raysim.data.named import NamedArrays
+from raysim.data.sources.in_memory import as_array
 from raysim.parts.errors import BadValue
 from raysim.terms import Inputs
 
@@ -156,7 +158,40 @@ def standardised(train: Split, test: Split, kind: str) -> tuple[Split, Split, tu
     constant = train.x.min(axis=axes, keepdims=True) == train.x.max(axis=axes, keepdims=True)
     deviation[constant | (deviation == 0)] = 1  # rounding of the mean lets a constant one have a tiny deviation
 
-    def scaled(split: Split) -> Split:
-        return Split(((split.x - mean) / deviation).astype(np.float32), split.y, split.columns)
+    def of(split: Split) -> Split:
+        return Split(scaled(split.x, mean, deviation), split.y, split.columns)
 
-    return scaled(train), scaled(test), (mean.ravel(), deviation.ravel())
+    return of(train), of(test), (mean.ravel(), deviation.ravel())
+
+
+def scaled(x: Any, mean: Any, deviation: Any) -> Any:
+    """Returns inputs of mean 0 and deviation 1, float32; mean and deviation have their axes."""
+    return ((x - mean) / deviation).astype(np.float32)
+
+
+def scaled_by(x: np.ndarray, inputs: InputMeaning) -> np.ndarray:
+    """Returns inputs as a model gets them that were stored, but not scaled; those of bytes stay."""
+    if inputs.dtype == "uint8" or not inputs.mean:
+        return x if x.dtype != np.float64 else x.astype(np.float32)
+    axes = [1] * x.ndim
+    axes[2 if inputs.kind == "series" else 1] = len(inputs.mean)
+    found: np.ndarray = scaled(x, np.reshape(inputs.mean, axes), np.reshape(inputs.std, axes))
+    return found
+
+
+def named_or_plain(given: Any, inputs: InputMeaning) -> Any:
+    """Returns inputs that a user gives as `Split` holds them: one array, or those of a dict by name.
+
+    Raises ValueError for bytes where others are meant, and reversed.
+    """
+    if isinstance(inputs.shape, dict):
+        if not isinstance(given, Mapping) or (lacking := [name for name in inputs.shape if name not in given]):
+            got = f"none of {lacking[0]!r}" if isinstance(given, Mapping) else type(given).__name__
+            raise BadValue(f"inputs must be arrays by name, {', '.join(inputs.shape)}, got {got}")
+        return stored(NamedArrays({name: as_array(given[name]) for name in inputs.shape}), "", "inputs", False)
+    x = as_array(given)
+    if (x.dtype == np.uint8) != (inputs.dtype == "uint8") and inputs.kind == "images":
+        raise BadValue(f"images must be {inputs.dtype}, as those that trained the model, got {x.dtype}")
+    if x.dtype.kind not in "fiub" or not x.ndim:
+        raise BadValue(f"inputs must be numbers, with a row for each sample, got {x.dtype} of shape {x.shape}")
+    return x.astype(inputs.dtype)

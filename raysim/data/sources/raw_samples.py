@@ -1,7 +1,8 @@
 """The base of sources of samples as users have them: rules or keys say what their arrays mean."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, cast
 
 import numpy as np
@@ -11,7 +12,17 @@ from raysim.data.dataset import Dataset, Loss, Split
 from raysim.data.meaning import InputMeaning, Meaning, require_answered
 from raysim.data.named import NamedArrays, are_pixels, by_name, shape_of, shape_text
 from raysim.data.sources.images import Images
-from raysim.data.sources.inputs import KINDS, As, kind_of, question, require_numbers, standardised, stored
+from raysim.data.sources.in_memory import as_array
+from raysim.data.sources.inputs import (
+    KINDS,
+    As,
+    kind_of,
+    named_or_plain,
+    question,
+    require_numbers,
+    standardised,
+    stored,
+)
 from raysim.data.sources.labels import Said, labels_of, one_axis, questions
 from raysim.data.sources.source import Share
 from raysim.data.sources.subset import balanced, tested
@@ -117,6 +128,17 @@ class RawSamples(Images):
         scales = self.scale == "standard" and not isinstance(xs[0], NamedArrays) and xs[0].dtype.kind == "f"
         limits = (self.train_samples, self.test_samples)
         return dataset_of(splits, Meaning(inputs, labels, unused=tuple(unused)), limits, scales)
+
+    def inputs_of(self, given: Any, inputs: InputMeaning, folder: Path) -> Any:
+        """Takes inputs as those of the samples are: an array, or a dict of those that have names."""
+        found = as_array(given) if not isinstance(given, Mapping) else None
+        if found is None or isinstance(self.inputs, tuple) or inputs.kind == "text":
+            return named_or_plain(given, inputs)
+        require_numbers(found, "inputs")
+        if (kind := kind_of(found, self.inputs)) is None:
+            raise BadValue(f"inputs must be as those that trained the model, {inputs}, got shape {found.shape}")
+        x = stored(found, str(kind), "inputs", self.scale == "standard")
+        return self.fitted(x) if are_pixels(x) else x
 
     def _labelled(self, raw: Raw) -> Raw:
         """Returns the samples that have a label, with columns (n,). Raises ValueError if a column lacks a value, which

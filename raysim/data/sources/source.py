@@ -2,11 +2,14 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self, cast, get_args
 
 from pydantic import Field
 
 from raysim.data.dataset import Dataset
+from raysim.data.meaning import InputMeaning
+from raysim.data.sources.inputs import named_or_plain
 from raysim.data.sources.tokens import Tokens
 from raysim.parts.part import Part, Unit
 from raysim.terms import Inputs
@@ -59,6 +62,14 @@ class Source(Part):
     def vocabulary(self) -> Tokens | None:
         """Returns how tokens stand for texts, if `predicts_next`; else None."""
         return None
+
+    def inputs_of(self, given: Any, inputs: InputMeaning, folder: Path) -> Any:
+        """Returns new inputs, in the form that a user has them in, as `Split` holds inputs before they are scaled.
+
+        inputs: what those are that the model was trained on. folder: the run's, with the files that it keeps. Raises
+        ValueError if they are something else.
+        """
+        return named_or_plain(given, inputs)
 
     def whole(self) -> Self:
         """Returns the source without a limit to its training samples."""

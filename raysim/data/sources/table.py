@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, field_serializer, model_validator
 
 from raysim.data.dataset import Dataset
 from raysim.data.meaning import InputMeaning, Meaning, Open, require_answered
-from raysim.data.sources.columns import is_numeric, numbers, plain, require, require_plain, table_of
+from raysim.data.sources.columns import encoded, is_numeric, plain, require, require_plain, table_of
 from raysim.data.sources.in_memory import InMemory, as_columns, contents
 from raysim.data.sources.labels import EXACT, Said, labels_of, questions
 from raysim.data.sources.raw_samples import dataset_of, splits_of
@@ -58,8 +58,9 @@ class Table(Source):
     client, `columns` and `exclude`."""
     exclude: tuple[str, ...] = ()
     """Columns that are no features, such as an index that pandas saved, which has the name ""."""
-    categorical: tuple[str, ...] = ()
-    """Features whose values are kinds, such as texts: each value becomes a feature of 0 or 1, in sorted order."""
+    categorical: tuple[str, ...] | Literal["all"] = ()
+    """Features whose values are kinds, such as texts: each value becomes a feature of 0 or 1, in sorted order. all:
+    those that hold texts."""
     label: Annotated[str, Field(examples=["label"])]
     """Column of the labels."""
     task: Literal["classes", "regression"] | None = None
@@ -119,10 +120,16 @@ class Table(Source):
         for one in questions(ys, said):
             asked.append(one._replace(answers={line: says for line, says in one.answers.items() if "task" in line}))
         require_answered(asked)
-        names, inputs = self._inputs(rows, features)
+        kinds = self._kinds(rows, features)
+        x = [encoded(some, features, kinds, np.float64 if self.standardise else np.float32) for some in rows]
         y, labels = labels_of(ys, said)
-        splits = splits_of(inputs, y, [self._columns(some) for some in rows], self.test_share)
-        meaning = Meaning(InputMeaning("features", (len(names),), "float32", names), labels)
+        splits = splits_of(x, y, [self._columns(some) for some in rows], self.test_share)
+        names = tuple(
+            one for name in features for one in ([f"{name}={v}" for v in kinds[name]] if name in kinds else [name])
+        )
+        known = {name: tuple(values.tolist()) for name, values in kinds.items()}
+        inputs = InputMeaning("features", (len(names),), "float32", names, columns=features, kinds=known)
+        meaning = Meaning(inputs, labels)
         return dataset_of(splits, meaning, (self.train_samples, self.test_samples), self.standardise)
 
     def _rows(self) -> Iterator[Rows]:
@@ -160,6 +167,8 @@ class Table(Source):
                 f"features: {_yaml(features)}": "it is a feature",
             }
             yield Open("features", text, answers)
+        if self.categorical == "all":
+            return
         known = {*self.categorical, *nameless}
         texts = {
             name: some for some in rows for name in features if name not in known and not is_numeric(some.table, name)
@@ -206,25 +215,28 @@ class Table(Source):
         number = float(cell.replace(",", "."))
         return {'decimal: ","': f"{cell} is {number:g}; for thousands, write the file without commas"}
 
-    def _inputs(self, rows: list[Rows], features: tuple[str, ...]) -> tuple[tuple[str, ...], list[np.ndarray]]:
-        """Returns the names of all features, and their values float64 (n, features) for each split."""
-        if unknown := [name for name in self.categorical if name not in features]:
+    def _kinds(self, rows: list[Rows], features: tuple[str, ...]) -> dict[str, np.ndarray]:
+        """Returns the sorted values of each categorical feature, in the order of features."""
+        chosen: Iterable[str] = self.categorical
+        if chosen == "all":
+            chosen = {name for name in features for some in rows if not is_numeric(some.table, name)}
+        elif unknown := [name for name in chosen if name not in features]:
             raise BadValue(f"must name features, got {unknown[0]!r}, which is none; correct the name", "categorical")
-        names: list[str] = []
-        parts: list[list[np.ndarray]] = [[] for _ in rows]
-        for name in features:
-            if name in self.categorical:
-                held = [plain(some.table, name) for some in rows]
-                values = np.unique(np.concatenate(held))
-                names += [f"{name}={value}" for value in values]
-                found = [column[:, None] == values for column in held]
-            else:
-                names.append(name)
-                found = [numbers(some, name)[:, None] for some in rows]
-            for part, columns in zip(parts, found, strict=True):
-                part.append(columns)
-        kind = np.float64 if self.standardise else np.float32
-        return tuple(names), [np.concatenate(part, axis=1).astype(kind) for part in parts]
+        held = {name: [plain(some.table, name) for some in rows] for name in features if name in chosen}
+        return {name: np.unique(np.concatenate(values)) for name, values in held.items()}
+
+    def inputs_of(self, given: Any, inputs: InputMeaning, folder: Path) -> Any:
+        """Takes a data frame, a table of Arrow or a dict of columns, with the features' columns, in any order."""
+        columns = as_columns(given)
+        if not isinstance(columns, Mapping):
+            raise BadValue(f"inputs must be a data frame, or a dict of columns, got {type(given).__name__}")
+        if lacking := [name for name in inputs.columns if name not in columns]:
+            raise BadValue(f"inputs must have a column {lacking[0]!r}, got {[*columns][:20]!r}; correct the name")
+        used = {name: InMemory.of(columns[name]) for name in inputs.columns}
+        rows = table_of("inputs", contents(used, "inputs"))
+        require(rows, inputs.columns)
+        kinds = {name: np.array(values) for name, values in inputs.kinds.items()}
+        return encoded(rows, inputs.columns, kinds, np.float64)
 
     @property
     def _sides(self) -> tuple[str, ...]:

@@ -1,17 +1,19 @@
 """Texts in files of one's own, as tokens: for language models, masked ones, and classifiers."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from string import Formatter
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
 
 from raysim.data.dataset import Dataset, Split
 from raysim.data.meaning import InputMeaning, LabelMeaning, Meaning
-from raysim.data.sources.columns import plain, require, require_plain
+from raysim.data.sources.columns import plain, require, require_plain, table_of
+from raysim.data.sources.in_memory import InMemory, as_array, as_columns, contents
+from raysim.data.sources.inputs import named_or_plain
 from raysim.data.sources.labels import Said, labels_of
 from raysim.data.sources.reading import matching
 from raysim.data.sources.rows import Cells, Rows
@@ -19,12 +21,14 @@ from raysim.data.sources.sequences import Sequences, Wanted, arranged, masked
 from raysim.data.sources.source import Share, Source
 from raysim.data.sources.subset import tested
 from raysim.data.sources.text_rows import read_rows
-from raysim.data.sources.tokenizers import TOKENIZERS, Bytes, Tokenizer
+from raysim.data.sources.tokenizers import TOKENIZERS, Bytes, InFolder, Tokenizer
 from raysim.data.sources.tokens import Tokens
 from raysim.parts.errors import BadValue
 from raysim.parts.part import Count, OneOf, Unit
 from raysim.terms import Inputs
-from results.location import is_local, location
+from results.location import is_local, local_copy, location
+
+TOKENIZER = "tokenizer"  # the folder of a run's tokenizer, as transformers loads it
 
 
 class Text(Source):
@@ -128,7 +132,7 @@ class Text(Source):
         """Loads the texts. Raises FileNotFoundError or ValueError, saying which row of which file, and what to do."""
         found = read_rows(self.path, self.test_path, self._cells, self.user_share)
         rows = [one for one in found if one is not None]
-        texts = [self._texts(some) for some in rows]
+        texts = [self._texts(some, self._named) for some in rows]
         tokens = self.tokenizer.fitted([question + answer for question, answer in texts[0]])
         if self.task == "masked" and tokens.mask is None:
             raise BadValue(
@@ -168,12 +172,34 @@ class Text(Source):
         train, test = _first(train, self.train_samples), _first(test, self.test_samples)
         words = f"texts of up to {width} tokens by {self.tokenizer.name}, of a vocabulary of {tokens.size}"
         inputs = replace(InputMeaning.of(train.x), words=words)
-        return Dataset(train, test, meant.outputs, meaning=Meaning(inputs, meant, unused=unused), notes=tuple(notes))
+        files = {f"{TOKENIZER}/{name}": content for name, content in tokens.files.items()}
+        meaning = Meaning(inputs, meant, unused=unused, files=files)
+        return Dataset(train, test, meant.outputs, meaning=meaning, notes=tuple(notes))
 
-    def _texts(self, rows: Rows) -> list[tuple[str, str]]:
-        """Returns the text of each row, and its answer, if it has one."""
+    def inputs_of(self, given: Any, inputs: InputMeaning, folder: Path) -> Any:
+        """Takes texts, in a list or in the columns of a data frame, where they are classified; or tokens, by name."""
+        frame = as_columns(given)
+        tokens = isinstance(frame, Mapping) and "input_ids" in frame
+        if tokens or (not isinstance(frame, Mapping) and as_array(given).dtype.kind not in "OUST"):
+            return named_or_plain(frame, inputs)
+        if self.task != "classify" or not isinstance(inputs.shape, dict):
+            raise BadValue("must be tokens where each token is predicted, got texts; take `raysim generate`, say")
+        columns = (
+            {name: InMemory.of(frame[name]) for name in self._of_texts}
+            if isinstance(frame, Mapping)
+            else {self.text: InMemory.of(given)}
+        )
+        rows = table_of("inputs", contents(columns, "inputs"))
+        with local_copy(folder / TOKENIZER) as copy:
+            known = InFolder(path=str(copy)).fitted([])
+        (width,) = inputs.shape["input_ids"]
+        made = arranged(known, self._texts(rows), Wanted(width, False, False, False), rows.place, {})
+        return made.inputs(made.ids(width), made.mask(width))
+
+    def _texts(self, rows: Rows, beside: tuple[str, ...] = ()) -> list[tuple[str, str]]:
+        """Returns the text of each row, and its answer, if it has one. beside: further columns that must be there."""
         names = _fields(self.prompt) if self.prompt is not None else [self.text]
-        require(rows, tuple(dict.fromkeys((*self._of_texts, *self._named))))
+        require(rows, tuple(dict.fromkeys((*self._of_texts, *beside))))
         for name in self._of_texts:
             require_plain(rows.table, name)
         values = {name: list(map(str, rows.table[name].to_pylist())) for name in self._of_texts}

@@ -1,7 +1,10 @@
 """How texts become tokens: by bytes, characters, pieces that are learned from the data, or a tokenizer in a folder."""
 
+import json
 from abc import abstractmethod
 from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import numpy as np
@@ -24,6 +27,17 @@ class Tokenizer(Part):
         """Returns the tokenizer. texts: of the training samples."""
 
 
+def _files(made: Any, split_special: bool) -> dict[str, bytes]:
+    """Returns the files from which transformers loads a tokenizer of the library `tokenizers`.
+
+    split_special: whether a text such as "<end>" is split like all others.
+    """
+    names = dict(zip(("pad_token", "eos_token", "mask_token", "unk_token"), SPECIAL, strict=True))
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False, **names}
+    config["split_special_tokens"] = split_special
+    return {"tokenizer.json": made.to_str().encode(), "tokenizer_config.json": json.dumps(config, indent=2).encode()}
+
+
 class Bytes(Tokenizer):
     """A token for each byte of UTF-8, 260 with padding, the end of a text, the mask, and one that is not used."""
 
@@ -38,7 +52,17 @@ class Bytes(Tokenizer):
         def decode(tokens: Sequence[int]) -> str:
             return bytes(token - first for token in tokens if token >= first).decode(errors="replace")
 
-        return Tokens(first + 256, encode, decode)
+        from tokenizers import Tokenizer as Made
+        from tokenizers import decoders, models, pre_tokenizers
+
+        # The letters that stand for bytes: those that can be seen for themselves, and others in order from 256 on.
+        seen = [*range(33, 127), *range(161, 173), *range(174, 256)]
+        letters = {byte: chr(byte) for byte in seen}
+        letters |= {byte: chr(256 + place) for place, byte in enumerate(sorted({*range(256)} - {*seen}))}
+        made = Made(models.BPE({**_special(), **{letters[byte]: first + byte for byte in range(256)}}, []))
+        made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+        made.decoder = decoders.ByteLevel()
+        return Tokens(first + 256, encode, decode, files=_files(made, True))
 
 
 class Characters(Tokenizer):
@@ -56,7 +80,18 @@ class Characters(Tokenizer):
         def decode(tokens: Sequence[int]) -> str:
             return "".join(known[token - first] if token >= first else "" for token in tokens)
 
-        return Tokens(first + len(known), encode, decode)
+        from tokenizers import Regex, decoders, models, pre_tokenizers
+        from tokenizers import Tokenizer as Made
+
+        vocabulary = {**_special(), **{one: first + place for place, one in enumerate(known)}}
+        made = Made(models.WordLevel(vocabulary, SPECIAL[UNKNOWN]))
+        made.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
+        made.decoder = decoders.Fuse()
+        return Tokens(first + len(known), encode, decode, files=_files(made, True))
+
+
+def _special() -> dict[str, int]:
+    return {name: place for place, name in enumerate(SPECIAL)}
 
 
 def _places(points: np.ndarray, text: str, first: int) -> np.ndarray:
@@ -84,7 +119,8 @@ class BytePairs(Tokenizer):
             return [np.array(one.ids, dtype=np.int32) for one in made.encode_batch(list(some))]
 
         size = made.get_vocab_size()
-        return Tokens(size, encode, lambda tokens: str(made.decode(list(tokens))), named=learned.tobytes())
+        files = _files(made, False)
+        return Tokens(size, encode, lambda tokens: str(made.decode(list(tokens))), files=files, named=learned.tobytes())
 
     def _learned(self, texts: Sequence[str]) -> str:
         """Returns the tokenizer as JSON."""
@@ -126,6 +162,9 @@ class InFolder(Tokenizer):
             said = " ".join(str(error).split())[:200]
             text = f"must be a local folder with a tokenizer of transformers, got {str(folder.absolute())!r}: {said}"
             raise BadValue(f"{text}; save it there with save_pretrained; nothing is downloaded", "path") from error
+        with TemporaryDirectory() as written:
+            made.save_pretrained(written)
+            files = {one.name: one.read_bytes() for one in Path(written).iterdir() if one.is_file()}
         padding = made.pad_token_id if made.pad_token_id is not None else made.eos_token_id
 
         def encode(some: Sequence[str]) -> list[np.ndarray]:
@@ -144,6 +183,7 @@ class InFolder(Tokenizer):
             special=tuple(made.all_special_ids),
             prefix=tuple(whole[:first]),
             suffix=tuple(whole[first + len(bare) :]),
+            files=files,
             named=whole_of.to_str().encode() if (whole_of := getattr(made, "backend_tokenizer", None)) else None,
         )
 

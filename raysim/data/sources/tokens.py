@@ -1,6 +1,6 @@
 """What tokens stand for: a vocabulary, and the tokens with a meaning of their own."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,4 +21,5 @@ class Tokens(NamedTuple):
     special: tuple[int, ...] = tuple(range(len(SPECIAL)))  # tokens that stand for no text
     prefix: tuple[int, ...] = ()  # what stands before a text
     suffix: tuple[int, ...] = ()  # what stands after one that is classified, or whose tokens are masked
+    files: Mapping[str, bytes] = {}  # as transformers loads it from a folder; none where that is not known
     named: bytes | None = None  # what decides the tokens of a text, where they take long to make: they are then kept

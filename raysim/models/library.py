@@ -1,0 +1,42 @@
+"""Modules as the libraries have them that they come from, without what raysim adds to run them."""
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from raysim.models.language_models import Logits, TransformersModel
+from raysim.models.part import ModelPart
+from raysim.models.precision import Float32, To
+
+
+def of_library(module: nn.Module, part: ModelPart) -> nn.Module:
+    """Returns a module that raysim has made with its library's own forward pass and, if it has adapters, as peft's."""
+    if isinstance(part, TransformersModel):
+        _unhook(module, Logits)
+        known: Any = module
+        known.config.use_cache = True  # which training has no use for
+    if part.lora is None:
+        return module
+    from raysim.models.adapted import adapted
+
+    return adapted(module, part)
+
+
+def plain(module: nn.Module, part: ModelPart) -> nn.Module:
+    """Returns a module that raysim has made in float32, with its adapters merged, for other programs to load."""
+    _unhook(module, To, Float32)
+    found = module.float()
+    if part.lora is not None:
+        from raysim.models.adapted import merged
+
+        found = merged(found, part)
+    return found.to(memory_format=torch.contiguous_format)
+
+
+def _unhook(module: nn.Module, *kinds: type) -> None:
+    """Takes hooks of these classes out of a module and its layers."""
+    for layer in module.modules():
+        for hooks in (layer._forward_hooks, layer._forward_pre_hooks):
+            for key in [key for key, hook in hooks.items() if isinstance(hook, kinds)]:
+                del hooks[key]
