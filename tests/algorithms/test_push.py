@@ -81,6 +81,16 @@ def test_each_message_counts_once_where_nobody_waits(simulate: Simulate) -> None
     assert averaged(simulate, "push_sum", 120, world=world) == pytest.approx([3.0] * 3, rel=1e-5)
 
 
+@pytest.mark.parametrize(("on_loss", "limit"), [("gone", 3.4), ("kept", 3.0)])
+def test_a_lost_message_takes_its_share_along_unless_the_sender_keeps_it(
+    simulate: Simulate, on_loss: str, limit: float
+) -> None:
+    """With this seed, the first message of peer 0 is lost, and no other: half of 1, with half a weight."""
+    world = {"loss": 0.01, "on_loss": on_loss}
+    found = averaged(simulate, "push_sum", 60, "directed_ring", world=world, seed=950)
+    assert found == pytest.approx([limit] * 3, rel=1e-6)
+
+
 # --- training ---------------------------------------------------------------------------------------------------------
 
 
