@@ -149,14 +149,8 @@ def note_short(runs: RunSet, measure: Measure) -> list[str]:
     notes = [
         f"{run.folder}: has no number, because it does not say its {name}" for run in spent if math.isnan(spent[run])
     ]
-    short = {run: cost for run, cost in spent.items() if cost < most and run.info.get("ended_by") != name}
-    if len(short) == 1:
-        ((run, cost),) = short.items()
-        text = f"ended at {name} {in_full(cost)}, before {in_full(most)}; counts with what it had by then"
-        notes.append(f"{run.folder}: {text}")
-    elif short:
-        span = f"{in_full(min(short.values()))} to {in_full(max(short.values()))}"
-        which = f"{len(short)} of {count(len(runs), 'run')} ended before {name} {in_full(most)} ({span})"
-        which += f", such as {next(iter(short)).folder}" if len(short) < len(runs) else ""
-        notes.append(f"{which}; they count with what they had by then")
+    short = [run for run, cost in spent.items() if cost < most and run.info.get("ended_by") != name]
+    if short:
+        which = f"{len(short)} of {count(len(runs), 'run')} ended before {name} {in_full(most)}"
+        notes.append(f"{which}, such as {short[0].folder}; they count with what they had by then")
     return notes

@@ -35,32 +35,22 @@ def text_table(comparison: Comparison | Paired, percent: bool = False) -> TextTa
 def _compared(comparison: Comparison, percent: bool) -> TextTable:
     import pandas as pd
 
-    frame, (by, columns) = comparison.frame, (list(comparison.by), list(comparison.columns))
+    frame, by, columns = comparison.frame, list(comparison.by), list(comparison.columns)
     names, usual = short_names([*by, *columns]), _usual(frame)
-    texts = frame[[*by, *columns]].map(written)
-    texts["cell"] = [_cell(row, percent, usual) for row in frame.to_dict("records")]
     several = frame["metric"].nunique() > 1
-    ordered = frame[["metric", *columns]].drop_duplicates()
-    ordered = ordered.sort_values(columns, na_position="first", kind="stable") if columns else ordered
-    metrics = dict.fromkeys(frame["metric"])
-    heads: dict[tuple[str, ...], str] = {}
-    for row in sorted(ordered.itertuples(index=False), key=lambda row: list(metrics).index(row[0])):
-        values = tuple(map(written, row[1:]))
-        words = [f"{names[key]}={value}" for key, value in zip(columns, values, strict=True)]
-        metric = [row[0].replace("_", " ") + unit_of(row[0], percent)[1]] if several or not columns else []
-        heads[row[0], *values] = ", ".join([*metric, *words])
-    place = zip(frame["metric"], *(texts[key] for key in columns), strict=True)
-    texts["head"] = [heads[key] for key in place]
+    heads: dict[str, None] = {}
     rows: dict[tuple[str, ...], dict[str, str]] = {}
-    for labels, head, cell in zip(
-        zip(*(texts[key] for key in by), strict=True) if by else [()] * len(texts),
-        texts["head"],
-        texts["cell"],
-        strict=True,
-    ):
-        rows.setdefault(labels, {})[head] = cell
-    cells = [[*labels, *(of.get(head, "-") for head in heads.values())] for labels, of in rows.items()]
-    table = pd.DataFrame(cells, columns=[*(names[key] for key in by), *heads.values()])
+    metrics = list(dict.fromkeys(frame["metric"]))
+    ordered = frame.sort_values(columns, na_position="first", kind="stable") if columns else frame
+    for record in sorted(ordered.to_dict("records"), key=lambda record: metrics.index(record["metric"])):
+        metric = record["metric"].replace("_", " ") + unit_of(record["metric"], percent)[1]
+        words = [f"{names[key]}={written(record[key])}" for key in columns]
+        head = ", ".join([*([metric] if several or not columns else []), *words])
+        heads[head] = None
+        rows.setdefault(tuple(written(record[key]) for key in by), {})[head] = _cell(record, percent, usual)
+    order = dict.fromkeys(tuple(written(record[key]) for key in by) for record in frame.to_dict("records"))
+    cells = [[*labels, *(rows[labels].get(head, "-") for head in heads)] for labels in order]
+    table = pd.DataFrame(cells, columns=[*(names[key] for key in by), *heads])
     return TextTable(table, len(by), list(_caption(comparison, usual)))
 
 

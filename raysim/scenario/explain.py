@@ -59,7 +59,7 @@ def _problem(details: ErrorDetails, schema: type[Part], raw: dict[str, Any]) -> 
         meant = f" (did you mean {' or '.join(map(repr, paths[:3]))}?)" if paths else nearest(keys[-1], known)
         return path, f"unknown key{meant}; known here: {', '.join(known)}"
     if kind == "missing":
-        return path, f"must be given, got nothing{_beside_a_name(keys, raw)}"
+        return path, "must be given, got nothing"
     if kind == "value_error":  # raised by one of raysim's validators
         return path, details["msg"].removeprefix("Value error, ")
     if kind == "wrong_class":
@@ -67,17 +67,8 @@ def _problem(details: ErrorDetails, schema: type[Part], raw: dict[str, Any]) -> 
     must = _MUST[kind].format_map(context) if kind in _MUST else details["msg"].replace("Input should", "must")
     if kind == "union_tag_invalid":
         path, value = f"{path}.name", value["name"] if isinstance(value, dict) else value
-    if kind == "model_attributes_type" and isinstance(value, int | float) and part and _constant(part, keys[-1]):
-        must = f"must be a block, such as {{name: constant, value: {value}}}"
     options = re.findall("'([^']*)'", must) if kind in ("union_tag_invalid", "literal_error") else []
     return path, f"{must}, got {quoted(value)}{nearest(value, options)}"
-
-
-def _constant(owner: type[Part], key: int | str) -> bool:
-    """Tells whether a key may name a part that is always the same number."""
-    field = owner.model_fields.get(str(key))
-    choices = parts_of(field.rebuild_annotation()) if field else []
-    return any("constant" in names_of(choice) and "value" in choice.model_fields for choice in choices)
 
 
 def _elsewhere(key: str, at: str, root: type[Part], raw: dict[str, Any]) -> list[str]:
@@ -125,16 +116,6 @@ def _has(raw: Any, keys: Sequence[str], owner: type[Part], root: type[Part]) -> 
     if names := names_of(owner):
         return any(isinstance(block := spell_out(one), dict) and block.get("name") in names for one in found)
     return bool(found) or not isinstance(root.model_fields[keys[0]].default, tuple)
-
-
-def _beside_a_name(keys: Sequence[int | str], raw: Any) -> str:
-    """Says how to keep or give the keys of a block, where a file has only the name of a part in its place."""
-    for key in keys[:-1]:
-        raw = raw[key] if _holds(raw, key) else None
-    if not isinstance(raw, str):
-        return ""
-    block = ".".join(map(_shown, keys[:-1]))
-    return f", for {block} is only a name; set {block}.name, or write {{name: {raw}, {keys[-1]}: ...}}"
 
 
 def _shown(key: int | str) -> str:

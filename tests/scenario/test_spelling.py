@@ -72,22 +72,6 @@ def test_a_key_of_parts_that_the_file_does_not_name_is_not_suggested() -> None:
     assert told.startswith("local.rho: unknown key; known here: ")
 
 
-def test_a_number_in_place_of_a_draw_is_told_how_to_write_it() -> None:
-    told, *_ = problems_with("world.delay={name: compute, flops_per_s: 1000000.0}")
-    assert told == (
-        "world.delay.flops_per_s: must be a block, such as {name: constant, value: 1000000.0}, got 1000000.0"
-    )
-
-
-def test_a_name_in_place_of_a_block_is_told_how_to_keep_the_blocks_keys() -> None:
-    clients, partition = problems_with("data=cifar10")
-    assert clients == (
-        "data.clients: must be given, got nothing, for data is only a name; set data.name, or write "
-        "{name: cifar10, clients: ...}"
-    )
-    assert partition.startswith("data.partition: must be given, got nothing, for data is only a name; ")
-
-
 def problems_with(override: str) -> list[str]:
     with pytest.raises(ScenarioError) as caught:
         load_scenario(QUICKSTART, [override])
