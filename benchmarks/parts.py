@@ -2,6 +2,9 @@
 
     python benchmarks/parts.py
     python benchmarks/parts.py --model mlp --repetitions 7
+    python benchmarks/parts.py --job ROOT --only uplink
+
+`--job` takes the job `mlp` of pair.py instead, whose data are in ROOT/FashionMNIST/raw.
 
 Runs with and without a part take turns, because the speed of a machine changes with time; printed is a Markdown table
 with the median rate without and with it, and the median of the ratios within a repetition with their extremes. What is
@@ -13,7 +16,10 @@ import logging
 import statistics
 import tempfile
 import time
+from pathlib import Path
 from typing import Any
+
+from ruamel.yaml import YAML
 
 import raysim
 from raysim.scenario.load import assign
@@ -42,6 +48,8 @@ PARTS: dict[str, dict[str, Any]] = {
     "RandAugment": {"local.augment": ["rand_augment"]},
     "label smoothing": {"run.loss": {"name": "cross_entropy", "label_smoothing": 0.1}},
     "focal loss": {"run.loss": "focal"},
+    "uplink: top 1 %": {"uplink": [{"name": "top_k", "share": 0.01, "memory": "ef14"}]},
+    "uplink: 8 bits": {"uplink": [{"name": "quantise", "bits": 8}]},
     "bfloat16": {"local.precision": "bfloat16"},
     "server Adam": {"algorithm.server": "adam"},
     "median": {"algorithm.aggregate": "median"},
@@ -52,8 +60,8 @@ PARTS: dict[str, dict[str, Any]] = {
 }
 
 
-def updates_per_second(model: str, rounds: int, changes: dict[str, Any]) -> float:
-    """Runs a scenario with other values for some keys."""
+def updates_per_second(model: str, rounds: int, changes: dict[str, Any], root: str | None = None) -> float:
+    """Runs a scenario with other values for some keys. root: the job `mlp` of pair.py, with the data there."""
     raw: dict[str, Any] = {
         "name": "parts",
         "data": {"name": "digits", "clients": 30, "partition": "iid"},
@@ -63,6 +71,9 @@ def updates_per_second(model: str, rounds: int, changes: dict[str, Any]) -> floa
         "world": {"dispatch": {"per_round": 10}},
         "run": {"rounds": rounds, "evaluate_every": rounds},
     }
+    if root is not None:
+        raw = YAML(typ="safe").load(Path(__file__).with_name("mlp.yaml").read_text())
+        raw["data"]["root"], raw["run"] = root, {"rounds": rounds, "evaluate_every": rounds}
     for key, value in changes.items():
         if problem := assign(raw, key, value, "parts.py"):
             raise ValueError(problem)
@@ -70,7 +81,7 @@ def updates_per_second(model: str, rounds: int, changes: dict[str, Any]) -> floa
     with tempfile.TemporaryDirectory() as folder:
         observe = [lambda _: marks.append(time.process_time())]
         raysim.run(raw, out=folder, inline=True, observers=observe)
-    return 10 * rounds / (marks[-1] - marks[0])
+    return float(raw["world"]["dispatch"]["per_round"] * rounds / (marks[-1] - marks[0]))
 
 
 def main() -> None:
@@ -78,15 +89,17 @@ def main() -> None:
     parser.add_argument("--model", choices=MODELS, default="cnn")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--job", metavar="ROOT", help="folder that holds FashionMNIST/raw/*.gz")
+    parser.add_argument("--only", default="", help="only parts whose names begin with this")
     given = parser.parse_args()
     logging.disable(logging.WARNING)  # of rounds, a line each
     updates_per_second(given.model, 2, {"local.augment": ["flip"]})  # imports what is imported once
     print(
         "| part | without, updates a second | with | time for an update, without = 1 |\n|---|--:|--:|--:|", flush=True
     )
-    for name, changes in PARTS.items():
+    for name, changes in ((name, changes) for name, changes in PARTS.items() if name.startswith(given.only)):
         pairs = [
-            [updates_per_second(given.model, given.rounds, some) for some in ({}, changes)]
+            [updates_per_second(given.model, given.rounds, some, given.job) for some in ({}, changes)]
             for _ in range(given.repetitions)
         ]
         without, having = (statistics.median(rates) for rates in zip(*pairs, strict=True))

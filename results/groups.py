@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -149,8 +150,27 @@ def _distinct(values: Sequence[Values], places: Sequence[int]) -> int:
 def _labels(keys: Sequence[str], scenarios: Sequence[dict[str, Value]]) -> list[str]:
     """Returns a label for each scenario from its values of the keys, such as `fedbuff, buffer=10`."""
     short = short_names(keys)
+    scenarios = [scenario | brief for scenario, brief in zip(scenarios, _names_of_parts(keys, scenarios), strict=True)]
     texts = [[_text(key, short[key], scenario) for key in keys if key in scenario] for scenario in scenarios]
     return [", ".join(found) or f"no {', '.join(short.values())}" for found in texts]
+
+
+def _names_of_parts(keys: Sequence[str], scenarios: Sequence[dict[str, Value]]) -> list[dict[str, Value]]:
+    """Returns, for each scenario, the lists of parts among its values as their names, such as top_k+quantise, where
+    these tell them apart."""
+    found: list[dict[str, Value]] = [{} for _ in scenarios]
+    for key in keys:
+        values = [str(scenario.get(key)) for scenario in scenarios]
+        if not any(value.startswith('[{"name"') for value in values):
+            continue
+        brief = {
+            value: "+".join(one["name"] for one in json.loads(value)) or "none"
+            for value in values
+            if value == "[]" or value.startswith('[{"name"')
+        }
+        if len(set(brief.values())) == len(set(values)):
+            found = [{**of, key: brief[value]} for of, value in zip(found, values, strict=True)]
+    return found
 
 
 def _text(key: str, short: str, scenario: dict[str, Value]) -> str:

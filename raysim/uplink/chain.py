@@ -90,6 +90,8 @@ def bits_of(transforms: Sequence[Uplink], vectors: Vectors, versions: int | None
     versions: how many newer ones there are than what the receiver has a copy of; None if it has none.
     """
     after = before = 0
+    if not transforms:
+        return 0, 0
     for taken, chain in chains(transforms).items():
         dense = size = Size.dense(vectors.get(taken, ()))
         before += dense.bits

@@ -61,7 +61,8 @@ class Quantise(Scaled):
     bits: Annotated[int, Field(ge=2, le=16)] = 8
     """Bits of each number."""
     stochastic: bool = True
-    """Whether numbers are rounded up or down at random, so that their mean is right; else to the nearest multiple."""
+    """Whether numbers are rounded up or down at random, by draws of 16 bits, so that their mean is right; else to the
+    nearest multiple."""
     buffers: bool = False
     """Whether BatchNorm's statistics are sent so, too, with scales of their own."""
 
@@ -75,7 +76,10 @@ class Quantise(Scaled):
     def send(self, vector: Tensor, kept: Record, at: UplinkPoint) -> Decoded:
         import torch
 
-        drawn = torch.rand(len(vector), generator=at.draw).to(vector.device) if self.stochastic else None
+        drawn = None
+        if self.stochastic:  # four draws of 16 bits from each of 64, which takes a third of the time
+            words = torch.empty(len(vector) // 4 + 1, dtype=torch.int64).random_(-(2**63), None, generator=at.draw)
+            drawn = words.view(torch.int16)[: len(vector)].float().add_(2**15 + 0.5).mul_(2**-16).to(vector.device)
         return Decoded(self.quantised(vector, drawn, at.size))
 
     def quantised(self, vector: Tensor, drawn: Tensor | None, size: Size) -> Tensor:

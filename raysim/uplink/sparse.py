@@ -48,11 +48,11 @@ class TopNumbers(Sparse):
         lengths = self._lengths(at.size)
         if all(self.number(length) >= length for length in lengths):
             return Decoded(vector)
-        if bool(vector.abs().max().isnan()):
-            return Decoded(vector)  # so that it shows
         sent, start = torch.zeros_like(vector), 0
         for length in lengths:
             places = largest(vector[start : start + length], self.number(length)) + start
+            if len(places) < self.number(length):
+                return Decoded(vector)  # so that NaN shows
             sent[places] = vector[places]
             start += length
         return Decoded(sent)
@@ -77,20 +77,39 @@ class TopNumbers(Sparse):
 
 
 def largest(vector: Tensor, k: int) -> Tensor:
-    """Returns the places of the k numbers with the largest absolute values, (k,); of equal ones, the first."""
+    """Returns the places of the k numbers with the largest absolute values, (k,); of equal ones, the first. There are
+    fewer if there is NaN among the numbers."""
+    import torch
+
+    if k >= len(vector):
+        return torch.arange(len(vector), device=vector.device)
+    if vector.device.type == "cpu":
+        places, sizes = _likely(vector, k)
+    else:
+        whole = vector.abs()
+        places = (whole >= torch.topk(whole, k).values[-1]).nonzero().flatten()
+        sizes = whole[places]
+    if len(places) < k:
+        return places
+    least = sizes.kthvalue(len(sizes) - k + 1).values
+    above, equal = places[sizes > least], places[sizes == least]
+    return torch.cat((above, equal[: k - len(above)]))
+
+
+def _likely(vector: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Returns places among which the k largest are, and their absolute values: of a long vector not many more, which a
+    sample of it tells. This is many times as fast as `torch.topk`."""
     import numpy as np
     import torch
 
-    sizes, below = vector.abs(), len(vector) - k
-    if k >= len(vector):
-        return torch.arange(len(vector), device=vector.device)
-    if vector.device.type == "cpu":  # many times as fast as torch
-        least = torch.tensor(np.partition(sizes.detach().numpy(), below)[below])
-    else:
-        least = torch.topk(sizes, k).values[-1]
-    above = (sizes > least).nonzero().flatten()
-    equal = (sizes == least).nonzero().flatten()
-    return torch.cat((above, equal[: k - len(above)]))
+    sizes = np.abs(vector.numpy())
+    some = sizes[::16]
+    most = len(some) - (k * 3 // 32 + 8)  # a sixteenth and a half more
+    bound = np.partition(some, most)[most] if most > 0 else 0.0
+    places = np.flatnonzero(sizes >= bound)
+    if len(places) < k:
+        places = np.flatnonzero(sizes >= 0)  # without NaN
+    return torch.from_numpy(places), torch.from_numpy(sizes[places])
 
 
 def golomb_bits(p: float) -> float:
