@@ -185,6 +185,10 @@ class Moment(NamedTuple):
     time: float = 0.0  # virtual time
 
 
+Weight: TypeAlias = "float | Mapping[str, float]"
+"""The weight of an update in the sum that a server step gets, or in each of several sums, by their names."""
+
+
 class Population(NamedTuple):
     """All clients that can be picked."""
 

@@ -6,7 +6,7 @@ calibration, ICLR 2024, Algorithm 2.
 Differences from the paper: none in what is computed. But the cache h_i, which is the last delta of client i, is kept as
 that client's state. The client sends the change of its cache, and the server keeps only the mean of all caches.
 Messages are as long as the paper's. For d parameters, the N caches of 4d bytes each lie in the object store, which
-spills to disk, instead of on the server, and a step holds M changes of 4d bytes each.
+spills to disk, instead of on the server, and a step needs two sums of the M changes.
 """
 
 from raysim.algorithms.mifa import MIFA
@@ -29,16 +29,18 @@ class CA2FL(MIFA):
     def trigger(self) -> Buffer:
         return Buffer(self.buffer)
 
-    def weigh(self, arrivals: Arrivals, population: Population) -> None:
-        return None  # because the step needs two different sums of the updates
+    def weigh(self, arrivals: Arrivals, population: Population) -> dict[str, list[float]]:
+        return {
+            "cached": [1 / population.clients] * len(arrivals),
+            "fresh": [times / len(arrivals) for times in _multiplicities(arrivals)],
+        }
 
     def direction(self, state: Record, arrivals: Arrivals, updates: Record, task: ServerTask) -> Direction:
-        changes, mean = updates["change"], state["mean"]
-        weights = changes.new_tensor(_multiplicities(arrivals)) / len(arrivals)
-        others = {"mean": mean + changes.sum(0) / task.population.clients}
+        mean = state["mean"]
+        others = {"mean": mean + updates["cached.change"]}
         if self.scale_buffers:
             others["buffers"] = state["buffers"].lerp(updates["buffers"], self.server_lr)
-        return self.server_lr * (mean + weights @ changes), others
+        return self.server_lr * (mean + updates["fresh.change"]), others
 
 
 def _multiplicities(arrivals: Arrivals) -> list[float]:

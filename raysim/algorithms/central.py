@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar, Literal
 
 from raysim.algorithms.algorithm import Algorithm
-from raysim.algorithms.signatures import Arrivals, Model, Problems, ServerTask, Setting, Task, Tensor
+from raysim.algorithms.signatures import Arrivals, Model, Problems, ServerTask, Setting, Task, Tensor, Weights
 from raysim.parts.errors import Problem
 from raysim.terms import Population, Record, ServerStep, TorchModule, Trigger
 
@@ -80,8 +80,11 @@ class Central(Algorithm):
         return {"w": state["w"]}
 
     @abstractmethod
-    def weigh(self, arrivals: Arrivals, population: Population) -> list[float] | None:
+    def weigh(self, arrivals: Arrivals, population: Population) -> Weights:
         """Returns the weight of each update in the sums that `step` gets, or None if `step` needs every update.
+
+        Where it needs several sums of the updates, they have names, and `step` gets the entries of each: with {"mean":
+        weights, "last": others}, "mean.delta" and "last.delta" of updates that hold "delta".
 
         They need not sum to 1: with weights of 1, `step` gets plain sums, also of entries that are single numbers. They
         do not apply to buffers, such as BatchNorm's statistics: these are averaged by samples.

@@ -11,7 +11,7 @@ it changes, so the server keeps only the mean. Updates are multiplied by local r
 """
 
 from raysim.algorithms.moving import Moving
-from raysim.algorithms.signatures import Arrivals, Direction, Model, ServerTask, Task
+from raysim.algorithms.signatures import Arrivals, Direction, Model, ServerTask, Task, Weights
 from raysim.parts.part import Positive
 from raysim.terms import Buffer, Population, Record, Round
 
@@ -41,7 +41,7 @@ class MIFA(Moving):
     def client(self, model: Model) -> Record:
         return {"last": model.w * 0}
 
-    def weigh(self, arrivals: Arrivals, population: Population) -> list[float] | None:
+    def weigh(self, arrivals: Arrivals, population: Population) -> Weights:
         return [1 / population.clients] * len(arrivals)
 
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:

@@ -90,6 +90,6 @@ class Aggregating(Moving):
         """Returns the aggregate of the differences, and the weighted sums of what else clients send."""
         self.aggregate.require(len(arrivals))
         weights = self.weigh(arrivals, population)
-        assert weights is not None  # or `problems` has refused the aggregate
+        assert isinstance(weights, list)  # or `problems` has refused the aggregate
         sums = {key: Mean().of(stack, weights) for key, stack in updates.items() if key not in ("delta", "buffers")}
         return {**updates, **sums, "delta": self.aggregate.of(updates["delta"], weights)}

@@ -24,3 +24,4 @@ else:
 Arrivals: TypeAlias = Sequence[Arrival]
 Problems: TypeAlias = Iterable[Problem]
 Direction: TypeAlias = tuple[Tensor | None, Record]  # see `Moving.direction`
+Weights: TypeAlias = "list[float] | dict[str, list[float]] | None"  # see `Central.weigh`

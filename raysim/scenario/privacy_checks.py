@@ -108,12 +108,14 @@ def _weight_problems(algorithm: Central) -> Iterator[Problem]:
 
 
 def _weights(algorithm: Central, samples: tuple[int, int]) -> list[float] | None:
-    """Returns the weights of two updates that arrive together, from clients with so many samples."""
+    """Returns the weights of two updates that arrive together, from clients with so many samples; None if they are not
+    for one sum."""
     arrivals = tuple(Arrival(client, client, 0, 0, 0.0, held) for client, held in enumerate(samples))
     try:
-        return algorithm.weigh(arrivals, Population(len(samples), sum(samples), expected=2.0))
+        weights = algorithm.weigh(arrivals, Population(len(samples), sum(samples), expected=2.0))
     except Exception:  # of the user's own class; the run says what is wrong
         return []
+    return weights if isinstance(weights, list) else None
 
 
 def _timeline_problems(scenario: Scenario) -> Iterator[Problem]:

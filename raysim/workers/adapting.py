@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
+from raysim.parts.errors import BadValue
 from raysim.parts.rng import torch_seed
 from raysim.scenario import Scenario
 from raysim.terms import Arrival, Population, Record
@@ -55,9 +56,13 @@ class Adapting:
     def after(self, kept: Record, counts: Record, request: StepRequest, population: Population) -> Record:
         """Returns the entry in the server's state after a step. counts: the sum by weights, or the stack, of those of
         updates; {} if none arrived."""
-        weights = [abs(one) for one in request.weights or [1.0] * len(request.arrivals)]
         if not isinstance(self._part, NormBound) or not self._part.adapt:
             return {}
+        weights = []
+        for one in request.weights or [1.0] * len(request.arrivals):
+            if isinstance(one, Mapping):
+                raise BadValue("uplink: a bound that adapts needs one sum of updates, got several; leave adapt out")
+            weights.append(abs(one))
         adapt, bound, largest = self._part.adapt, kept[NAME][-1], max(weights, default=0.0)
         if largest:
             draw = torch.Generator().manual_seed(torch_seed(self._seed, "uplink count", request.version))

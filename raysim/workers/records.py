@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 
 import numpy as np
@@ -12,7 +12,7 @@ import torch
 
 from actors import Value
 from raysim.models.layout import ALIGNMENT, Layout
-from raysim.terms import Record, Wire
+from raysim.terms import Record, Weight, Wire
 from raysim.workers.replies import StateValues, UpdateNumbers
 
 # Arrays in Ray's object store are read-only, but torch can write to them; `returned.calling` notices that.
@@ -95,18 +95,21 @@ def elements(record: Record, layout: Layout) -> int:
 
 
 class Total:
-    """A weighted sum of records, sum_i weight_i record_i, entry by entry. It is {} before the first `add`."""
+    """A weighted sum of records, sum_i weight_i record_i, entry by entry, or several of them, whose entries are named
+    by sum and entry, such as "step.delta". It is {} before the first `add`."""
 
     def __init__(self) -> None:
         self.record: Record = {}
 
-    def add(self, record: Record, weight: float) -> None:
-        """Adds a record times its weight. The record itself is neither kept nor changed."""
-        for key, value in record.items():
-            if key in self.record:
-                self.record[key].add_(value, alpha=weight)
-            else:
-                self.record[key] = value * weight
+    def add(self, record: Record, weight: Weight) -> None:
+        """Adds a record times its weight, or weights. The record itself is neither kept nor changed."""
+        for prefix, factor in {"": weight}.items() if not isinstance(weight, Mapping) else weight.items():
+            for entry, value in record.items():
+                key = f"{prefix}.{entry}" if prefix else entry
+                if key in self.record:
+                    self.record[key].add_(value, alpha=factor)
+                else:
+                    self.record[key] = value * factor
 
 
 class Stack:
@@ -115,7 +118,7 @@ class Stack:
     def __init__(self) -> None:
         self._records: list[Record] = []
 
-    def add(self, record: Record, weight: float) -> None:
+    def add(self, record: Record, weight: Weight) -> None:
         """Adds a record. The weight is not used; it is there so that a Stack can stand for a Total."""
         self._records.append(record)
 
@@ -135,7 +138,7 @@ def merge(chunks: list[Record], summed: bool) -> Record:
     return {key: torch.cat([chunk[key] for chunk in chunks]) for key in (chunks[0] if chunks else {})}
 
 
-def weighed(stacks: list[Record], weights: Sequence[float]) -> list[Record]:
+def weighed(stacks: list[Record], weights: Sequence[Weight]) -> list[Record]:
     """Returns the weighted sum of each stack. weights: one for each record of all stacks, in order."""
     totals, left = [], iter(weights)
     for stack in stacks:

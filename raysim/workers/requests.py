@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from actors import Answer, Gang, Query, Request, Value
-from raysim.terms import Arrival, Missed, Moment, Wire
+from raysim.terms import Arrival, Missed, Moment, Weight, Wire
 from raysim.workers.replies import (
     ClientWire,
     Evaluated,
@@ -84,7 +84,7 @@ class ChunkMember(NamedTuple):
     moment: Moment  # of its dispatch
     message: Value[Wire]  # the message that it received
     state: Value[ClientWire] | None  # its own state; None if clients keep none
-    weight: float  # weight of its update in the sum; not used if updates are stacked
+    weight: Weight  # of its update in the sum, or in several; not used if updates are stacked
     share: float  # its part of the step's samples, which is the weight of its buffers
     missed: Missed
     level: float  # width of its model, as a share of the server's
@@ -146,7 +146,7 @@ class StepRequest(Request[StepReply, SteppedState]):
     version: int  # version of the model that the step makes
     moment: Moment  # before the step
     arrivals: tuple[Arrival, ...]
-    weights: tuple[float, ...] | None  # of the updates in their sum; None: the algorithm gets every update, stacked
+    weights: tuple[Weight, ...] | None  # of the updates in their sum; None: the algorithm gets every update, stacked
     message: Value[Wire]  # what clients were sent before it
     state: StateValues  # before it
     chunks: tuple[Value[Update], ...]  # what the training jobs left

@@ -1,7 +1,7 @@
 """The worker of aggregators: it does the server's steps, as functions of the request."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +16,7 @@ from raysim.local.samples import Loader, Samples
 from raysim.local.server_task import Company, ServerTask
 from raysim.parts.errors import BadValue, located
 from raysim.parts.rng import SERVER_ID
-from raysim.terms import Arrival, Buffer, ClientState, Record, SearchResult, ServerState, Traffic, Wire
+from raysim.terms import Arrival, Buffer, ClientState, Record, SearchResult, ServerState, Traffic, Weight, Wire
 from raysim.uplink.chain import shadows_each
 from raysim.uplink.uplink import Size
 from raysim.workers import records, returned
@@ -151,9 +151,9 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
         with self.calling("step", request.version, state=before, updates=given) as where:
             step = returned.step(where, self.algorithm.step(before, request.arrivals, given, task), before)
         after = {**before, **buffers, **step.state}
-        one = updates if request.weights is not None else {key: stack[0] for key, stack in updates.items()}
+        one, sums = _one_update(updates, request.weights)
         flops = task.passes * self.forward_flops if task.passes else 0.0
-        flops += 2.0 * len(request.arrivals) * records.elements(one, self.net.layout) + task.vector_flops
+        flops += 2.0 * sums * len(request.arrivals) * records.elements(one, self.net.layout) + task.vector_flops
         after |= self.adapting.after(bound, counts, request, self.population)
         message = self.message(after, request.version)
         received, shadows = self._decoded(message, request.version, shadows)
@@ -269,6 +269,16 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
             if whole or len(model.buffers):
                 found["buffers" if whole else f"buffers {served.level:g}"] = model.buffers
         return records.send(found)
+
+
+def _one_update(updates: Record, weights: Sequence[Weight] | None) -> tuple[Record, int]:
+    """Returns entries like those of one update of a step, and how many sums of updates the step has."""
+    if weights is None:
+        return {key: stack[0] for key, stack in updates.items()}, 1
+    if not weights or not isinstance(weights[0], Mapping):
+        return updates, 1
+    first = f"{next(iter(weights[0]))}."
+    return {key.removeprefix(first): entry for key, entry in updates.items() if key.startswith(first)}, len(weights[0])
 
 
 def _searched(search: SearchResult) -> Searched:

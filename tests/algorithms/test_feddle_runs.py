@@ -71,8 +71,9 @@ def test_what_the_server_computes_and_keeps(simulate: Simulate) -> None:
     """A sum of vectors takes an addition and a product an element, and a gradient three passes."""
     rounds: Raw = {"world": {"dispatch": {"per_round": 3}}, "run__rounds": 3}
     model, summed = 4 * PARAMETERS, 2 * 3 * PARAMETERS
-    for name, kept in (("fedavg", 1), ({"name": "fedbuff", "buffer": 3}, 1 + 3), ({"name": "ca2fl", "buffer": 3}, 35)):
-        assert costs(simulate(digits(algorithm=name, **rounds))) == [(summed, kept * model)] * 3, name
+    ca2fl = {"name": "ca2fl", "buffer": 3}
+    for name, sums, kept in (("fedavg", 1, 1), ({"name": "fedbuff", "buffer": 3}, 1, 1 + 3), (ca2fl, 2, 35)):
+        assert costs(simulate(digits(algorithm=name, **rounds))) == [(sums * summed, kept * model)] * 3, name
     searched = simulate(feddle({"server_epochs": 2, "server_batch_size": 30}, **rounds))
     expected = []
     for anchors in (3, 6, 6):

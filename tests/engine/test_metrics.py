@@ -323,7 +323,7 @@ def test_what_is_wrong_with_metrics_and_losses_is_told_by_a_check(run: Raw, expe
 def test_a_missing_package_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("raysim.scenario.checks.find_spec", lambda name: None)
     with pytest.raises(
-        raysim.ScenarioError, match=r"macro_f1 needs the package torchmetrics, .* get raysim\[metrics\]"
+        raysim.ScenarioError, match=r"macro_f1 needs the package torchmetrics, .* pip install 'raysim-fl\[metrics\]'"
     ):
         raysim.parse_scenario(digits(run__metrics=["macro_f1"]))
 

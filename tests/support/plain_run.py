@@ -77,7 +77,10 @@ class PlainRun:
             elif weights is None:
                 together[key] = of_key
             else:
-                together[key] = torch.tensordot(torch.tensor(weights, dtype=of_key.dtype), of_key, 1)
+                for name, one in (weights if isinstance(weights, dict) else {"": weights}).items():
+                    together[f"{name}.{key}" if name else key] = torch.tensordot(
+                        torch.tensor(one, dtype=of_key.dtype), of_key, 1
+                    )
         server: Any = self.task(arrivals[0].client, self.message)  # these algorithms ask it for no samples
         server.vector_flops = 0.0  # which they add to
         stepped = self.algorithm.step(self.server, arrivals, together, server)

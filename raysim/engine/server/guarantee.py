@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from math import inf
 
-from raysim.engine.server.training import weigh
+from raysim.engine.server.training import one_sum, weigh
 from raysim.local.gradients import PerSample
 from raysim.privacy.account import Account, NoisePlan, of_updates, plan_of
 from raysim.privacy.exposure import shares_of
@@ -24,7 +24,7 @@ def plan(scenario: Scenario, population: Population, timeline: Callable[[], Iter
     if scenario.release is None:
         return None
     stepped = (happening for happening in timeline() if isinstance(happening, Stepped))
-    shares = (shares_of(one.arrivals, weigh(scenario, one, population) or ()) for one in stepped)
+    shares = (shares_of(one.arrivals, one_sum(weigh(scenario, one, population))) for one in stepped)
     return plan_of(scenario.release, scenario.privacy, shares)
 
 
@@ -53,7 +53,7 @@ def _shown(scenario: Scenario, samples: Sequence[int]) -> Callable[[int], ShownS
 
 
 def noise(
-    scenario: Scenario, plan: NoisePlan | None, stepped: Stepped, weights: list[float] | None, expected: float | None
+    scenario: Scenario, plan: NoisePlan | None, stepped: Stepped, weights: list[float], expected: float | None
 ) -> StepNoise | None:
     """Returns the noise of a step: z C max w, with the largest bound C of its updates.
 

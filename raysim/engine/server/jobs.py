@@ -11,7 +11,7 @@ from raysim.clients.capacity import Levels
 from raysim.engine.checkpoint import Checkpoint
 from raysim.engine.server.guarantee import noise
 from raysim.engine.server.pending import PendingEvaluation, PendingStep
-from raysim.engine.server.training import Training, weigh
+from raysim.engine.server.training import Training, one_sum, weigh
 from raysim.engine.simulation import Committed, Kept
 from raysim.parts.rng import generator
 from raysim.privacy.account import NoisePlan
@@ -109,7 +109,7 @@ class ServerJobs:
             state=self._state,
             chunks=tuple(chunk.left.update for chunk in chunks),
             changed=self._changed,
-            noise=noise(self.scenario, self.plan, stepped, weights, self.population.expected),
+            noise=noise(self.scenario, self.plan, stepped, one_sum(weights), self.population.expected),
         )
         label = f"step to version {stepped.version}"
         job = self.pool.submit(SERVER, request, priority=(stepped.version,), label=label)

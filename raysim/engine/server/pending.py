@@ -9,6 +9,7 @@ from typing import Any
 from actors import Job
 from raysim.engine import rows
 from raysim.engine.simulation import Pending
+from raysim.terms import Weight
 from raysim.workers.replies import Evaluated, MetricSums, Numbers, StepReply, TrainedClient
 from raysim.workers.requests import SteppedState, TrainedChunk
 
@@ -19,7 +20,7 @@ class PendingStep(Pending):
 
     chunks: list[Job[list[TrainedClient], TrainedChunk]]
     step: Job[StepReply, SteppedState]
-    weights: list[float] | None  # of the updates in their sum; None: the algorithm gets every update
+    weights: list[Weight] | None  # of the updates in their sum; None: the algorithm gets every update
 
     @property
     def jobs(self) -> Sequence[Job[Any, Any]]:

@@ -8,9 +8,10 @@ from typing import Any
 
 from raysim.engine import rows
 from raysim.engine.recorder import Recorder
+from raysim.engine.server.training import one_sum
 from raysim.privacy.account import Account
 from raysim.scenario.run_settings import RunSettings
-from raysim.terms import Traffic
+from raysim.terms import Traffic, Weight
 from raysim.workers.replies import Evaluated, Numbers, Searched, StepNumbers, TrainedClient
 from raysim.world.server_happening import Closed, Ended, Stepped
 from results import Writer
@@ -46,22 +47,23 @@ class ServerRecorder(Recorder):
     def stepped(
         self,
         stepped: Stepped,
-        weights: list[float] | None,
+        weights: Sequence[Weight] | None,
         trained: Sequence[tuple[TrainedClient, str]] = (),
         measured: StepNumbers | None = None,
         compared: Sequence[Numbers] = (),
     ) -> None:
         """Writes a server step and the updates that it used.
 
-        weights: the updates' weights, if they are summed. trained: for each update, what training gave, and the worker
-        that did it; () in a dry run. measured: what only a real step measures and logs. compared: further columns of
-        the updates, if they are compared.
+        weights: the updates' weights, if they are summed, which the table has if they are for one sum. trained: for
+        each update, what training gave, and the worker that did it; () in a dry run. measured: what only a real step
+        measures and logs. compared: further columns of the updates, if they are compared.
         """
         used, arrivals = len(stepped.members), stepped.arrivals
         staleness, samples = [arrival.staleness for arrival in arrivals], [arrival.samples for arrival in arrivals]
         self.totals.update({"dispatched": used, "used": used, "steps": 1})
         levels = self.levels is not None
-        columns = rows.of_dispatches(stepped, stepped.members, "used", staleness, samples, weights, levels=levels)
+        alone = one_sum(weights)
+        columns = rows.of_dispatches(stepped, stepped.members, "used", staleness, samples, alone or None, levels=levels)
         self._picked.update(columns["client"])
         numbers = [one.numbers for one, _ in trained]
         own = [one.own for one in numbers]
@@ -70,7 +72,7 @@ class ServerRecorder(Recorder):
         if compared:
             own = [one | more for one, more in zip(own, compared, strict=True)]
         self.writer.add_columns("updates", columns, own)
-        epsilon = self.account.step(arrivals, weights or ()) if self.account else None
+        epsilon = self.account.step(arrivals, alone) if self.account else None
         counts = {"used": used, "discarded": self._late, "in_flight": stepped.in_flight, "samples": sum(samples)}
         step = rows.of_step(stepped, staleness, **counts, epsilon=epsilon)
         traffic = Traffic(sum(one.up_bytes or 0 for one in numbers), sum(one.down_bytes or 0 for one in numbers))

@@ -17,7 +17,7 @@ from raysim.engine.server import guarantee
 from raysim.engine.server.jobs import ServerJobs
 from raysim.engine.server.pending import PendingEvaluation, PendingStep
 from raysim.engine.server.recorder import ServerRecorder
-from raysim.engine.server.training import Training, weigh
+from raysim.engine.server.training import Training, one_sum, weigh
 from raysim.engine.simulation import Change, Committed, Final
 from raysim.scenario import Scenario
 from raysim.terms import Moment
@@ -101,8 +101,8 @@ class ServerSimulation:
         """Yields happenings that were written before, and counts what their steps show of clients."""
         for happening in happenings:
             if self._recorder.account and isinstance(happening, Stepped):
-                weights = weigh(self.scenario, happening, self._jobs.population)
-                self._recorder.account.step(happening.arrivals, weights or ())
+                weights = one_sum(weigh(self.scenario, happening, self._jobs.population))
+                self._recorder.account.step(happening.arrivals, weights)
             elif self._recorder.account and isinstance(happening, Ended) and happening.arrived:
                 self._recorder.account.unused(happening.dispatched.client)
             yield happening

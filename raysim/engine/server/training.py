@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from raysim.parts.errors import BadInput, BadValue
 from raysim.parts.part import is_finite
 from raysim.parts.rng import seed_globals
 from raysim.scenario import Scenario
-from raysim.terms import Missed, Population, Wire
+from raysim.terms import Arrival, Missed, Population, Weight, Wire
 from raysim.workers.replies import ClientWire, TrainedClient
 from raysim.workers.requests import ChunkMember, TrainedChunk, TrainRequest, shares
 from raysim.workers.shared_requests import CLIENT
@@ -161,7 +162,7 @@ class Training:
 
     # --- for a step ---------------------------------------------------------------------------------------------------
 
-    def train(self, stepped: Stepped, weights: list[float] | None) -> list[TrainJob]:
+    def train(self, stepped: Stepped, weights: list[Weight] | None) -> list[TrainJob]:
         """Trains the members of a step, with a job for each chunk.
 
         weights: the weights with which their updates are summed; None: the updates are stacked instead.
@@ -180,7 +181,7 @@ class Training:
         return jobs
 
     def _member(
-        self, dispatched: Dispatched, state: Value[ClientWire] | None, *, weight: float, share: float
+        self, dispatched: Dispatched, state: Value[ClientWire] | None, *, weight: Weight, share: float
     ) -> ChunkMember:
         version = dispatched.version
         return ChunkMember(
@@ -213,8 +214,8 @@ def chunk(members: tuple[Dispatched, ...], size: int) -> list[list[Dispatched]]:
     return chunks
 
 
-def weigh(scenario: Scenario, stepped: Stepped, population: Population) -> list[float] | None:
-    """Returns the weights of a step's updates; None if it sums none.
+def weigh(scenario: Scenario, stepped: Stepped, population: Population) -> list[Weight] | None:
+    """Returns the weights of each of a step's updates; None if it sums none.
 
     Raises ValueError unless there is a finite number for each arrival.
     """
@@ -224,6 +225,18 @@ def weigh(scenario: Scenario, stepped: Stepped, population: Population) -> list[
     if weights is None or algorithm.needs_every_update:
         return None
     must = f"{type(algorithm).__name__}.weigh, of the step to version {stepped.version}: must return"
+    if not isinstance(weights, dict):
+        return list(_checked(weights, arrivals, must))
+    sums = {name: _checked(one, arrivals, f"{must}, for {name!r},") for name, one in weights.items()}
+    return [dict(zip(sums, of_one, strict=True)) for of_one in zip(*sums.values(), strict=True)]
+
+
+def one_sum(weights: Sequence[Weight] | None) -> list[float]:
+    """Returns the weights of the updates of a step that has one sum; [] if it has none, or several."""
+    return [one for one in weights or () if not isinstance(one, Mapping)]
+
+
+def _checked(weights: Sequence[float], arrivals: Sequence[Arrival], must: str) -> Sequence[float]:
     if not isinstance(weights, list | tuple):
         got = type(weights).__name__
         raise BadValue(f"{must} a list of numbers, or None if `step` needs every update, got {got}; use .tolist()")
@@ -232,4 +245,4 @@ def weigh(scenario: Scenario, stepped: Stepped, population: Population) -> list[
     for arrival, weight in zip(arrivals, weights, strict=True):
         if not is_finite(weight):
             raise BadValue(f"{must} finite numbers, got {weight!r} for client {arrival.client}")
-    return list(weights)
+    return weights
