@@ -22,6 +22,26 @@ from raysim.scenario.words import Key, example, keys_of, source_of
 from raysim.sweep.settings import ScenarioFile
 from results.terminal import Terminal
 
+_TOP_K = "uplink: [top_k] sends the largest numbers of an update; raysim list top_k tells its keys."
+_DP = (
+    "release: gaussian adds noise to what the server releases, where uplink: [clip_norm] bounds each client's update; "
+    "local.gradients: [per_sample] is DP-SGD; privacy accounts for both. raysim list release tells more."
+)
+_WIDTHS = (
+    "capacity lets clients train narrower models; algorithm: heterofl, fedrolex or fjord says how these are cut out."
+)
+_OPT = "FedOpt is algorithm: fedadam, fedyogi, fedadagrad or fedavgm, or algorithm.server of others, such as fedavg."
+_ELSEWHERE = {  # names that people look for, without what joins their parts, and what does it
+    "fedbn": "FedBN is algorithm: fedper with model.norm: local, which keeps normalisation layers with each client.",
+    **dict.fromkeys(("fedopt", "serveroptimizer", "serveropt"), _OPT),
+    **dict.fromkeys(("dpfedavg", "dp", "dpsgd", "differentialprivacy"), _DP),
+    **dict.fromkeys(("topk", "sparsification", "compression"), _TOP_K),
+    **dict.fromkeys(("hetero", "heterogeneous", "width"), _WIDTHS),
+    **dict.fromkeys(
+        ("qfedavg", "qffl"), "q-FedAvg does not come with raysim; raysim new algorithm writes one to start from."
+    ),
+}
+
 
 def list_parts(
     what: Annotated[
@@ -46,7 +66,7 @@ def list_parts(
         keys = list(dict.fromkeys([kind.key for kind in named] or [what, *find_paths(what, ScenarioFile)]))
         told = [shown for key in keys for shown in _key(key)]
         if not (parts or named or told):
-            refuse(_unknown(what))
+            typer.echo(_ELSEWHERE.get(re.sub(r"[-_. ]", "", what.lower())) or refuse(_unknown(what)))
         for shown in told:
             console.print(shown)
         if named:

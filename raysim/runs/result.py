@@ -122,10 +122,7 @@ class Result:
         return unscaled(module, self.run) if raw else module
 
     def client_module(self, client: int) -> nn.Module:
-        """Returns a client's own last model in eval mode, if the scenario had `run.save_clients`.
-
-        Raises ValueError if that client has no saved model.
-        """
+        """Returns `module(client=client)`."""
         return self.module(client=client)
 
     def predict(self, inputs: Any, peer: int | None = None, *, outputs: bool = False, **which: Unpack[Which]) -> Any:

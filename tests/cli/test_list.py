@@ -127,3 +127,21 @@ def test_frames_carry_the_meaning_of_their_columns(simulate: Simulate) -> None:
     assert frame.attrs["table"] == "updates"
     assert frame.attrs["columns"].keys() == set(frame.columns)
     assert frame.query("staleness > 0").attrs["units"]["up_bytes"] == "bytes"
+
+
+@pytest.mark.parametrize(
+    ("word", "text"),
+    [
+        ("fedbn", "model.norm: local"),
+        ("FedOpt", "fedyogi"),
+        ("dp_fedavg", "release: gaussian"),
+        ("q_fedavg", "raysim new algorithm"),
+        ("topk", "uplink: [top_k]"),
+        ("hetero", "capacity"),
+    ],
+)
+def test_names_that_people_look_for_lead_to_what_does_it(word: str, text: str) -> None:
+    told = shown("list", word)
+    assert text in told
+    named = [found for found in re.findall(r"[a-z_]+", told) if find_parts(found)]
+    assert named or word == "q_fedavg"

@@ -366,3 +366,9 @@ def test_outputs_for_each_place_are_refused_unless_inputs_are_text(tmp_path: Pat
     pooled = run(parse_scenario(raw | {"model": Places(pooled=True)}), out=tmp_path / "p", inline=True)
     text = run(parse_scenario(override(raw, data__inputs="tokens")), out=tmp_path / "t", inline=True)
     assert pooled.info["status"] == text.info["status"] == "finished"
+
+
+def test_labels_that_are_missing_are_told_before_it_is_asked_what_they_are() -> None:
+    y = np.where(np.arange(20) == 7, np.nan, np.arange(20) % 2)
+    with pytest.raises(ValueError, match="y must have a value in every row, got none in 1, such as row 7"):
+        load(name="arrays", arrays={"x": np.ones((20, 2)), "y": y})

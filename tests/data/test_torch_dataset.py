@@ -7,10 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from conftest import digits
 from data_sets import load, part
+from torch.utils.data import TensorDataset
 
 import raysim
+from raysim.data import Arrays
+from raysim.data.sources.torch_dataset import TorchDataset
 from raysim.scenario.dependencies import changes, depends_on
 
 MODULE = """
@@ -124,3 +128,17 @@ def test_a_change_of_its_module_makes_runs_out_of_date(tmp_path: Path) -> None:
 def test_a_picture_with_a_palette_has_its_colours() -> None:
     dataset = load(name="torch", train="waves:palette")
     assert (dataset.train.x.shape[1:], dataset.train.x[0, 0, 0].tolist()) == ((4, 4, 3), [10, 200, 30])
+
+
+def test_dataset_objects_and_functions_are_taken_as_arrays_are(tmp_path: Path) -> None:
+    x = torch.arange(120.0).reshape(40, 3)
+    whole, rest = TensorDataset(x[:30], torch.arange(30) % 3), TensorDataset(x[30:], torch.arange(10) % 3)
+    data = TorchDataset.of(whole, lambda: rest, clients=4, partition="iid")
+    raw = digits(model="linear", world__dispatch__per_round=4) | {"data": data, "run": {"rounds": 2}}
+    arrays = {"x_train": x[:30], "y_train": torch.arange(30) % 3, "x_test": x[30:], "y_test": torch.arange(10) % 3}
+    same = raysim.run(raw | {"data": Arrays.of(arrays, clients=4, partition="iid")}, out=tmp_path, inline=True)
+    assert raysim.run(raw, out=tmp_path, inline=True).digest == same.digest
+    alone = TorchDataset.of(lambda: whole).load()
+    assert len(alone.train) + len(alone.test) == 30
+    with pytest.raises(ValueError, match="must make a map-style Dataset"):
+        TorchDataset.of(iter([1]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -100,6 +101,20 @@ def encoded(rows: Rows, features: Iterable[str], kinds: Mapping[str, np.ndarray]
             raise BadValue(f"column {name!r} {must}, got {column[row].item()!r} in {rows.place(row)}")
         found.append(is_kind)
     return np.concatenate(found, axis=1).astype(dtype)
+
+
+def owners(values: np.ndarray) -> np.ndarray:
+    """Returns the names of owners, which were read as texts, as numbers if all are and none becomes another's: 1 and 01
+    stay apart."""
+    if values.dtype.kind != "U":
+        return values
+    different = len(np.unique(values))
+    for kind in (np.int64, np.float64):
+        with suppress(ValueError, OverflowError):
+            found = values.astype(kind)
+            if len(np.unique(found)) == different and np.isfinite(found).all():
+                return found
+    return values
 
 
 def require_plain(table: pa.Table, name: str) -> None:

@@ -84,6 +84,9 @@ def as_columns(frame: Any) -> Any:
     names = getattr(frame, "column_names", getattr(frame, "columns", None))
     if names is None:
         return frame
+    if dropped := [one for one in getattr(getattr(frame, "index", None), "names", ()) if one is not None]:
+        text = f"a frame must have all that is used in its columns, got an index {dropped[0]!r}"
+        raise ValueError(f"{text}; make it a column with reset_index(), or leave it out with reset_index(drop=True)")
     if len({str(name) for name in names}) < len(names):
         raise ValueError(f"a frame must have one column of each name, got {[*names]!r}; rename or drop the others")
     return {str(name): frame[name] for name in names}

@@ -34,6 +34,9 @@ def questions(ys: Sequence[np.ndarray], said: Said) -> list[Open]:
         if y.dtype.kind not in _KINDS:
             text = f"y must be numbers or texts, with a value in every row, got {y.dtype} of shape {y.shape!r}"
             raise BadValue(f"{text}; make numbers of them")
+        if said.task is None and y.dtype.kind == "f" and (lacks := np.isnan(y).reshape(len(y), -1).any(axis=1)).any():
+            count, row = int(lacks.sum()), int(lacks.argmax())
+            raise BadValue(f"y must have a value in every row, got none in {count}, such as row {row}; leave them out")
     y = one_axis(ys[0])
     whole = y.dtype.kind in "iu"
     if said.names or (said.num_classes is not None and whole and (y.ndim == 1 or said.task)):

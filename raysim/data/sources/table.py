@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, field_serializer, model_validator
 
 from raysim.data.dataset import Dataset
 from raysim.data.meaning import InputMeaning, Meaning, Open, require_answered
-from raysim.data.sources.columns import encoded, is_numeric, plain, require, require_plain, table_of
+from raysim.data.sources.columns import encoded, is_numeric, owners, plain, require, require_plain, table_of
 from raysim.data.sources.in_memory import InMemory, as_columns, contents
 from raysim.data.sources.labels import EXACT, Said, labels_of, questions
 from raysim.data.sources.raw_samples import dataset_of, splits_of
@@ -136,7 +136,8 @@ class Table(Source):
         """Yields the rows of all samples, or those of the training samples and then, if apart, of the test samples."""
         for key, path, frame in (("path", self.path, "frame"), ("test_path", self.test_path, "test_frame")):
             if path is not None:
-                yield read_files(key, (path,), Cells(self.delimiter, self.decimal))
+                texts = () if self.client is None else (self.client,)  # of which 1 and 01 are two
+                yield read_files(key, (path,), Cells(self.delimiter, self.decimal, texts))
             elif (columns := getattr(self, frame)) is not None:
                 yield table_of(frame, contents(columns, frame))
 
@@ -250,6 +251,7 @@ class Table(Source):
     def _exact(self, rows: Rows, name: str) -> np.ndarray:
         """Returns a column whose values must be told apart."""
         values = plain(rows.table, name)
+        values = owners(values) if self._of_csv and name == self.client else values
         if values.dtype.kind == "f" and len(large := np.flatnonzero(np.abs(values) >= EXACT)):
             row = int(large[0])
             text = f"must hold texts, or numbers below 2**53, got {values[row]} in {rows.place(row)}"

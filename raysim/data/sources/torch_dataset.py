@@ -1,5 +1,6 @@
 """A map-style data set of torch that a user brings, by the name of its class or of a function that returns it."""
 
+from inspect import isfunction
 from typing import Annotated, Any
 
 import numpy as np
@@ -7,6 +8,7 @@ from pydantic import Field
 
 from raysim.data.dataset import Dataset
 from raysim.data.named import NamedArrays
+from raysim.data.sources.arrays import Arrays
 from raysim.data.sources.in_memory import as_array
 from raysim.data.sources.inputs import require_same_kind
 from raysim.data.sources.raw_samples import Raw, RawSamples
@@ -36,6 +38,24 @@ class TorchDataset(RawSamples):
     test_args: dict[str, Any] = Field(default={})
     """Keyword arguments for `test`, beside those of `args`."""
 
+    @classmethod
+    def of(cls, train: Any, test: Any = None, **keys: Any) -> Arrays:
+        """Makes the data of Dataset objects, or of functions that return one, such as lambdas. They are read at once,
+        and kept as arrays.
+
+        test: None: a share of the training samples is the test set. keys: as of `Arrays.of`.
+        """
+        given = {"train": train} if test is None else {"train": train, "test": test}
+        arrays: dict[str, Any] = {}
+        for name, one in given.items():
+            made = one() if isfunction(one) else one
+            raw, suffix = samples_of(made, type(made).__name__, name), "" if test is None else f"_{name}"
+            named = isinstance(raw.x, NamedArrays)
+            arrays |= {f"{key}{suffix}": x for key, x in (raw.x.items() if named else [("x", raw.x)])}
+            arrays[f"y{suffix}"] = raw.y
+            keys = {"inputs": tuple(raw.x.keys()), **keys} if named else keys
+        return Arrays.of(arrays, **keys)
+
     def load(self) -> Dataset:
         """Reads all samples. Raises ValueError if one of the names is not a Dataset of pairs (x, y)."""
         train = read(self.train, self.args, "train")
@@ -45,11 +65,15 @@ class TorchDataset(RawSamples):
 
 def read(name: str, args: dict[str, Any], key: str) -> Raw:
     """Reads all samples of a Dataset. name: module:name. key: the key that holds the name, for errors."""
-    dataset = _made(name, args, key)
+    return samples_of(_made(name, args, key), repr(name), key)
+
+
+def samples_of(dataset: Any, name: str, key: str) -> Raw:
+    """Reads all samples of a Dataset. name: how errors call it. key: its key."""
     if not (hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")):
         raise BadValue(
             f"must make a map-style Dataset, with a length and items by number, got "
-            f"{type(dataset).__name__} of {name!r}; a stream of samples has no rows to divide",
+            f"{type(dataset).__name__} of {name}; a stream of samples has no rows to divide",
             key,
         )
     inputs, labels = [], []
@@ -58,12 +82,12 @@ def read(name: str, args: dict[str, Any], key: str) -> Raw:
         if not (isinstance(item, tuple | list) and len(item) == 2):
             raise BadValue(
                 f"items of `{key}` must be pairs (x, y), got {type(item).__name__} for item {place} of "
-                f"{name!r}; return (x, y)"
+                f"{name}; return (x, y)"
             )
         inputs.append(item[0] if isinstance(item[0], dict) else {"": item[0]})
         labels.append(as_array(item[1]))
     if not inputs:
-        raise BadValue(f"must have samples, got none of {name!r}", key)
+        raise BadValue(f"must have samples, got none of {name}", key)
     stacked = {one: _stacked([sample.get(one) for sample in inputs], one, key) for one in inputs[0]}
     return Raw(stacked[""] if "" in stacked else NamedArrays(stacked), np.stack(labels), {})
 
