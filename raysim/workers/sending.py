@@ -49,12 +49,9 @@ class Sending:
     def vectors(self, transforms: Sequence[Uplink], sent: Record) -> Vectors:
         """Returns the shapes of the layers of each vector that transforms take of a record.
 
-        Raises BadInput if the record does not have what one of them takes.
+        Raises BadInput if the record does not have what one of them takes, or if two vectors share an entry.
         """
-        return {
-            taken: self._shapes(sent, self._keys(taken, min(members), sent))
-            for taken, members in chains(transforms).items()
-        }
+        return {taken: self._shapes(sent, keys) for taken, (keys, _) in self._taken(transforms, sent).items()}
 
     def __call__(
         self, transforms: Sequence[Uplink], key: DrawKey, sent: Record, base: Record, kept: dict[int, Record]
@@ -67,8 +64,7 @@ class Sending:
             return DecodedRecord(sent, kept, {})
         record, after, logged = sent, dict[int, Record](), dict[str, float | None]()
         measured: list[Tensor] = []  # squares of norms: before, after, of the error, of the memory
-        for taken, members in chains(transforms).items():
-            keys = self._keys(taken, min(members), sent)
+        for taken, (keys, members) in self._taken(transforms, sent).items():
             parts = [sent[name] - base[name] if name in base else sent[name] for name in keys]
             pieces = [self._unpadded(part).flatten() for part in parts]
             whole = pieces[0] if len(keys) == 1 else torch.cat(pieces)
@@ -101,6 +97,23 @@ class Sending:
             return {**sent, **{key: self._like(sent[key], one) for key, one in zip(keys, pieces, strict=True)}}
 
         return torch.cat(taken), put_back, [key for key in sent if key not in keys]
+
+    def _taken(
+        self, transforms: Sequence[Uplink], sent: Record
+    ) -> dict[tuple[str, ...], tuple[list[str], dict[int, Uplink]]]:
+        """Returns for each vector the names of its entries, and the transforms that take it."""
+        places: dict[str, int] = {}  # by entry: of the first transform that takes it
+        found = {}
+        for taken, members in chains(transforms).items():
+            place = min(members)
+            keys = self._keys(taken, place, sent)
+            if twice := [name for name in keys if name in places]:
+                text = f"must be the same as those of {self._link}.{places[twice[0]]}, which takes {twice[0]}, too"
+                got = ", ".join(taken) or "none"
+                raise BadInput(f"{self._link}.{place}.entries", f"{text}, got {got}; leave `entries` out of both")
+            places |= dict.fromkeys(keys, place)
+            found[taken] = keys, members
+        return found
 
     def _keys(self, taken: tuple[str, ...], place: int, sent: Record) -> list[str]:
         """Returns the names of the entries that are joined to a vector. place: of the first transform that takes it."""

@@ -178,6 +178,13 @@ def test_entries_that_are_not_sent_are_told(tmp_path: Path) -> None:
         run(parse_scenario(raw), out=tmp_path, inline=True, progress=False)
 
 
+def test_an_entry_goes_through_one_list_of_transforms(tmp_path: Path) -> None:
+    """Else what a later transform makes of the update as it was would take the place of the clipped one."""
+    uplink = [{"name": "clip_norm", "max": 0.1}, {"name": "half", "entries": ["delta"]}]
+    with pytest.raises(raysim.RunFailed, match=r"uplink.1.entries: must be the same as those of uplink.0, which takes"):
+        run(digits(algorithm="fedavg", uplink=uplink), out=tmp_path, inline=True, progress=False)
+
+
 def test_columns_say_what_was_cut_off(simulate: Simulate) -> None:
     chain = [{"name": "top_k", "k": 1, "memory": "ef14"}]
     raw = quadratic([[3, -4]], "fedavg", {"dispatch": {"per_round": 1}}, 2, uplink=chain)
