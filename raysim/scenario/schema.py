@@ -46,6 +46,7 @@ LATER: dict[str, Any] = {
     "topology.directed": False,
     "topology.period_s": None,
     "world.on_loss": "gone",
+    "world.leave": "wait",
     "world.links": {"name": "always"},
 }
 

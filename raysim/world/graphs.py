@@ -5,6 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from raysim.parts.rng import Stream
 from raysim.world.availability import Presence
 from raysim.world.links import AllLinks, Links
 from raysim.world.mixing import Neighbours
@@ -22,6 +23,7 @@ class Graphs:
         self._epoch, self._until = -1, -math.inf  # the graph is known for this epoch, and until just before this time
         self._kept: NDArray[np.bool_] | None = None  # the edges of the epoch's graph that are there; None: all
         self._near: tuple[Neighbours, ...] = ()
+        self._heirs = Stream(seed, "heir")
 
     def at(self, round: int, time: float) -> tuple[Neighbours, ...]:
         """Returns the neighbours of each peer in a round, or epoch, at a time."""
@@ -41,6 +43,18 @@ class Graphs:
                 self._near = self._topology.weighed(graph if kept is None else graph.only(kept))
             self._epoch, self._kept = epoch, kept
         return self._near
+
+    def leaving(self, peer: int, number: int, time: float) -> Neighbours:
+        """Returns the one peer to which a peer that has gone hands over, drawn among those that it can send to and that
+        are there; none if there are none. number: of its message. To be called after `at`."""
+        assert self._presence is not None
+        graph = self._topology.edges_of(self._peers, self._seed, self._epoch)
+        can = self._presence.mask(time)[graph.target] & (graph.source == peer)
+        if self._links is not None:
+            can &= self._links.up(graph, time)
+        able = graph.target[can].tolist()
+        heir = (able[int(self._heirs(peer, number).integers(len(able)))],) if able else ()
+        return Neighbours((), (), heir, (1.0,) * len(heir))
 
 
 def _equal(one: NDArray[np.bool_] | None, other: NDArray[np.bool_] | None) -> bool:

@@ -107,6 +107,7 @@ class _Sending(NamedTuple):
     counts: list[int]  # mixes of each peer before
     trained: dict[int, float]  # when each peer that is there has trained
     sent: dict[int, tuple[Sent, ...]]  # by each of them
+    there: Sequence[int]  # these peers, without those that only hand over what they have
     arrived: dict[tuple[int, int], Sent]  # by source and target
     end: float
 
@@ -123,6 +124,17 @@ def _next_with_peers(presence: Presence | None, time: float, peers: int) -> tupl
     while not (there := presence.mask(time)).any():
         time = presence.next_change(time)
     return time, np.flatnonzero(there).tolist()
+
+
+def _with_heirs(near: Sequence[Neighbours], gone: dict[int, Neighbours]) -> Sequence[Neighbours]:
+    """Returns the neighbours of each peer where some have gone, and hand over what they have. gone: those of these."""
+    found = list(near)
+    for peer, row in gone.items():
+        found[peer] = row
+        for heir in row.receivers:
+            before = found[heir]
+            found[heir] = before._replace(senders=(*before.senders, peer), weights=(*before.weights, 0.0))
+    return found
 
 
 class PeersTimeline:
@@ -218,7 +230,7 @@ class PeersTimeline:
     def _in_rounds(self) -> Iterator[Exchanged]:
         under_way: deque[_Sending] = deque(maxlen=self._lag + 1)  # the last of them is that of the current round
         presence = self._new_presence()
-        current = self._sent_in(0, *_next_with_peers(presence, 0.0, self.peers), [0] * self.peers, ())
+        current = self._sent_in(0, *_next_with_peers(presence, 0.0, self.peers), (), [0] * self.peers, ())
         self._require_a_round(current.end)
         while True:
             under_way.append(current)
@@ -231,26 +243,35 @@ class PeersTimeline:
             heard = self._heard_in(current.round, under_way)
             # Of peers that come and go, any state may be the one with which a peer is evaluated next.
             mixed = self._mixed_in(current, heard, Next(ends is None, evaluated or self._changes))
-            yield Exchanged(current.round, end, mixed, evaluated, ends, (*current.trained,) if self._changes else None)
+            yield Exchanged(current.round, end, mixed, evaluated, ends, (*current.there,) if self._changes else None)
             if ends is not None:
                 return
             current = following()
 
     def _following(self, before: _Sending, presence: Presence | None, earlier: Iterable[_Sending]) -> _Sending:
         began, there = _next_with_peers(presence, before.end, self.peers)
-        return self._sent_in(before.round + 1, began, there, before.after, earlier)
+        gone = sorted({*before.there} - {*there}) if self.world.leave == "hand_over" else ()
+        return self._sent_in(before.round + 1, began, there, gone, before.after, earlier)
 
     def _sent_in(
-        self, round: int, began: float, there: Sequence[int], counts: list[int], earlier: Iterable[_Sending]
+        self,
+        round: int,
+        began: float,
+        there: Sequence[int],
+        gone: Sequence[int],
+        counts: list[int],
+        earlier: Iterable[_Sending],
     ) -> _Sending:
-        """Returns what the peers that are there send in a round that began then. counts: mixes of each peer before.
-        earlier: what they sent in rounds before."""
-        near = self._graphs.at(round, began)
-        trained = {peer: began + self._duration(peer, counts[peer], began) for peer in there}
-        sent = {peer: self._network.send(peer, counts[peer], trained[peer], near[peer]) for peer in there}
+        """Returns what the peers that are there send in a round that began then. gone: others, who hand over what they
+        have. counts: mixes of each peer before. earlier: what they sent in rounds before."""
+        near: Sequence[Neighbours] = self._graphs.at(round, began)
+        if gone:
+            near = _with_heirs(near, {peer: self._graphs.leaving(peer, counts[peer], began) for peer in gone})
+        trained = {peer: began + self._duration(peer, counts[peer], began) for peer in (*there, *gone)}
+        sent = {peer: self._network.send(peer, counts[peer], trained[peer], near[peer]) for peer in trained}
         every = (one for of_peer in sent.values() for one in of_peer)
         arrived = {(one.source, one.target): one for one in every if one.arrives is not None}
-        sending = _Sending(round, began, near, counts, trained, sent, arrived, max(trained.values()))
+        sending = _Sending(round, began, near, counts, trained, sent, there, arrived, max(trained.values()))
         heard = self._heard_in(round, [*earlier, sending])
         awaited = (one.arrives for one in heard.arrived.values() if one.arrives is not None) if heard else ()
         return sending._replace(end=max(sending.end, *awaited, began))
@@ -333,6 +354,10 @@ class PeersTimeline:
                     clock.schedule(ends[peer], peer, peer)
                 for peer in np.flatnonzero(before & ~there).tolist():
                     rest[peer], ends[peer] = ends[peer] - now, math.inf
+                    if self.world.leave == "hand_over":
+                        yield now, peer
+                        counts[peer] += 1
+                        rest[peer] = self._after(now, peer, counts[peer]) - now
             peer = clock.pop()
             if clock.now != ends[peer]:  # the peer has been away since then
                 continue
@@ -351,14 +376,20 @@ class PeersTimeline:
 
     def _in_gossip(self) -> Iterator[Exchanged]:
         self._graphs = self._new_graphs()  # because it has come to the end of the run
-        presence, mixed = self._new_presence(), []
+        presence, mixed, hands_over = self._new_presence(), [], self.world.leave == "hand_over"
         before = [0.0] * self.peers  # when each peer began to train
         sent: dict[int, tuple[Sent, ...]] = {}  # by each peer
+        gone: set[int] = set()  # peers that hand over what they have
 
         def send(peers: Iterable[int], time: float) -> None:
             near = self._graphs.at(0, time)
+            gone.clear()
             for peer in peers:
-                sent[peer] = self._network.send(peer, self._counts[peer], time, near[peer])
+                row = near[peer]
+                if hands_over and presence is not None and not presence.mask(time)[peer]:
+                    row = self._graphs.leaving(peer, self._counts[peer], time)
+                    gone.add(peer)
+                sent[peer] = self._network.send(peer, self._counts[peer], time, row)
                 self._mail.put(sent[peer])
 
         if self._sends_first:
@@ -369,7 +400,7 @@ class PeersTimeline:
                 send([self._who[serial] for serial in together], time)
             for serial in together:
                 peer = self._who[serial]
-                mixed.append(self._mix(serial, before[peer], time, sent[peer]))
+                mixed.append(self._mix(serial, before[peer], time, sent[peer], hears=peer not in gone))
                 before[peer] = time
                 if len(mixed) == self.peers:
                     round = serial // self.peers
@@ -379,12 +410,12 @@ class PeersTimeline:
             if self._sends_first:
                 send([self._who[serial] for serial in together], time)
 
-    def _mix(self, serial: int, began: float, time: float, sent: tuple[Sent, ...]) -> Mixed:
+    def _mix(self, serial: int, began: float, time: float, sent: tuple[Sent, ...], *, hears: bool = True) -> Mixed:
         peer = self._who[serial]
         near, number = self._graphs.at(0, time)[peer], self._counts[peer]
         weights = dict(zip(near.senders, near.weights, strict=True))
         if self._consumes:
-            heard = self._mail.taken(peer, time)
+            heard = self._mail.taken(peer, time) if hears else []
         else:
             self._mail.keep(peer, near.senders)
             heard = [newest for other in near.senders if (newest := self._mail.newest(other, peer, time))]

@@ -154,6 +154,10 @@ class World(Part):
     on_loss: Literal["gone", "kept"] = "gone"
     """For peers only, under algorithms that push: whether the share of a lost message is gone, or kept by the sender,
     who finds out."""
+    leave: Literal["wait", "hand_over"] = "wait"
+    """For peers only: what a peer that goes does with its state. wait: it waits until the peer is back. hand_over, for
+    algorithms that push: all of it goes to one neighbour, drawn among those that are there, and the peer comes back
+    with nothing."""
     links: SomeLinks = AllLinks()
     """For peers only: which edges of the topology are there at what time. The name of a CSV or Parquet file is short
     for `{name: trace, path: that file}`."""

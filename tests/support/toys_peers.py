@@ -41,6 +41,7 @@ class PushSum(Gossip):
     """Sums of pushed shares, from quadratic data's own centres, beside how much of a peer each sum is."""
 
     mixes: ClassVar = "push"
+    consumes: ClassVar[bool] = True
 
     name: str = "push_sum_toy"
 

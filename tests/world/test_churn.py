@@ -46,6 +46,24 @@ def test_those_who_stay_agree_on_their_mean_and_the_state_of_others_waits(simula
     assert [round for round, there in enumerate(of_all(result, "present")) if there == 3] == [50, 51]
 
 
+def test_a_peer_hands_over_what_it_has_and_comes_back_with_nothing(simulate: Simulate, tmp_path: Path) -> None:
+    """Peer 1 goes after 1 s, before which there are no links, and hands 2 over to its only neighbour. So two share 9,
+    and three once it is back at 50 s."""
+    links = tmp_path / "links.csv"
+    links.write_text("source,target,from,to\n0,2,1,100\n2,1,1,100\n")
+    there = trace(tmp_path, "0,0,100\n1,0,1\n1,50,100\n2,0,100\n")
+    world = {**SECOND, "availability": there, "links": str(links), "leave": "hand_over"}
+    raw = centers(X, 2, topology="line", world=world, algorithm="toys_peers:PushSum")
+    raw["topology"] = {"name": "edges", "edges": [[0, 2], [2, 1]]}
+    assert simulate(raw).vectors()["w"][:, 0].tolist() == pytest.approx([0.5 * 1 + 0.5 * 6, 0.0, 0.5 * 1 + 0.5 * 6 + 2])
+    raw["run"]["rounds"] = 40
+    assert simulate(raw).vectors()["w"][:, 0].tolist() == pytest.approx([4.5, 0.0, 4.5])
+    raw["run"]["rounds"] = 99
+    assert simulate(raw).vectors()["w"][:, 0].tolist() == pytest.approx([3.0] * 3)
+    with pytest.raises(ScenarioError, match=r"world\.leave: must be wait for decfedavg, which does not push"):
+        raysim.parse_scenario({**raw, "algorithm": "decfedavg"})
+
+
 def test_training_pauses_while_a_peer_is_away(tmp_path: Path) -> None:
     """Peer 0 trains for 2 s each time, and is away from 3 to 7 s and from 8 s to 9 s: it mixes at 2, 9, 11 and 13 s."""
     delay = {"name": "constant", "value": 2.0, "unit": "seconds"}
@@ -89,14 +107,22 @@ TOPOLOGIES: list[Topology] = [
     loss=st.sampled_from([0.0, 0.3, 0.9]),
     mean=st.sampled_from([0.0, 0.3, 5.0]),
     probability=st.sampled_from([0.2, 0.6, 1.0]),
+    leave=st.sampled_from(["wait", "hand_over"]),
 )
 def test_mass_is_kept_with_losses_churn_and_delays(
-    topology: Topology, peers: int, seed: int, synchronous: bool, loss: float, mean: float, probability: float
+    topology: Topology,
+    peers: int,
+    seed: int,
+    synchronous: bool,
+    loss: float,
+    mean: float,
+    probability: float,
+    leave: str,
 ) -> None:
     """What each peer pushes, keeps and hears, and what is under way, sum to one for each peer."""
     there = {"name": "random", "probability": probability, "slot": 0.7}
     delays = {"delay": SECONDS, "edge_delay": {"name": "uniform", "low": 0.0, "high": 2 * mean}}
-    raw = {**delays, "availability": there, "loss": loss, "on_loss": "kept", "synchronous": synchronous}
+    raw = {**delays, "availability": there, "loss": loss, "on_loss": "kept", "synchronous": synchronous, "leave": leave}
     timeline = PeersTimeline(World.model_validate(raw), topology, peers, Horizon(15), seed, consumes=True)
     mass, sent = [1.0] * peers, dict[tuple[int, int], float]()  # sent: what each message is a share of
     under_way: dict[tuple[int, int, int], float] = {}
