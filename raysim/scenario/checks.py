@@ -32,7 +32,18 @@ from results.info import directions
 from results.location import UnknownLocation, is_uri, location
 
 _TITLE = re.compile(r"(?!.*_(min|max|gap)$)[A-Za-z]\w*")  # of metrics; `consensus` starts those of how peers differ
-_MEASURED = ("accuracy", "loss", "samples", "iterations", "unconverged", "consensus", "consensus_outputs")
+_MEASURED = (
+    "accuracy",
+    "loss",
+    "samples",
+    "iterations",
+    "unconverged",
+    "consensus",
+    "consensus_outputs",
+    "mass",
+    "present",
+    "second_eigenvalue",
+)
 
 
 def problems_of(scenario: Scenario) -> list[Problem]:

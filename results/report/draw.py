@@ -99,7 +99,11 @@ def matrix(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:
 
 
 def network(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:
-    """Draws who sends to whom in the first round."""
+    """Draws who sends to whom in the first round or, where that changes, in all rounds together."""
+    sent = rows[["round", "source", column]].drop_duplicates()
+    of_each = sent.groupby(["round", "source"])[column].agg(frozenset)
+    if (of_each.groupby("source").nunique() > 1).any():
+        return _changing(axes, rows, sent.groupby(["source", column]).size() / rows["round"].nunique())
     first = rows["round"].min()
     edges = rows.loc[rows["round"] == first, ["source", column]].drop_duplicates()
     graph = nx.DiGraph(sorted(edges.itertuples(index=False, name=None)))
@@ -115,6 +119,20 @@ def network(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:
         axes.set_aspect("equal")
     way = "Over each line both peers send." if both else "An arrow leads to the peer that is sent to."
     return f"{len(graph)} peers, {graph.number_of_edges()} directed edges in round {first}. {way}"
+
+
+def _changing(axes: Axes, rows: pd.DataFrame, times: pd.Series[float]) -> str:
+    """Draws the edges of a graph that changes. times: the share of rounds in which each was used."""
+    graph = nx.DiGraph(sorted(times.index))
+    axes.set_axis_off()
+    if len(graph) <= _PEERS:
+        at = nx.circular_layout(sorted(graph))
+        widths = [0.2 + 2.8 * times[edge] / times.max() for edge in graph.edges]
+        look: Any = {"node_color": style.colour(rows["group"].iloc[0]), "edge_color": style.MUTED[0], "width": widths}
+        nx.draw_networkx(graph, at, ax=axes, with_labels=False, node_size=60, arrows=False, **look)
+        axes.set_aspect("equal")
+    most = f"The thicker a line, the more often it was used: in {times.min():.2%} to {times.max():.2%} of the rounds."
+    return f"{len(graph)} peers, whose graph changes: {len(times)} directed edges in all rounds together. {most}"
 
 
 def timeline(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from command_line import command
 from conftest import Simulate, digits
+from peers_runs import centers
 from reported_runs import Rows, evaluation, made, peers, step, when
 from table_rows import update
 from typer.testing import Result
@@ -100,6 +101,13 @@ def test_clients_models_are_sections_of_their_own(simulate: Simulate) -> None:
     own = [f"{subject}-{metric}-test" for subject in ("client", "unseen") for metric in ("accuracy", "loss")]
     assert sorted(names(made_of(folder, only="members"))) == [f"members-{name}" for name in own]
     assert sorted(names(made_of(folder, only="ends"))) == [f"ends-{name}" for name in own]
+
+
+def test_a_graph_that_changes_is_drawn_with_all_rounds_together(simulate: Simulate) -> None:
+    html = made_of(simulate(centers([[0.0]] * 2, 3, topology="complete")).folder, only="topology").html
+    assert "2 peers, 2 directed edges in round 0" in html
+    html = made_of(simulate(centers([[0.0]] * 6, 9, topology="matching")).folder, only="topology").html
+    assert "6 peers, whose graph changes: " in html
 
 
 def test_peers_have_a_topology_and_a_distance(tmp_path: Path) -> None:

@@ -41,6 +41,8 @@ def test_one_peer_a_round_averages_a_power_of_two_of_peers_exactly(simulate: Sim
     one_peer = {"name": "exponential", "one_peer": True}
     assert last(simulate, centers(X, 1, topology=one_peer)) == [3.5, 1.5, 2.5, 4.5]
     assert last(simulate, centers(X, 2, topology=one_peer)) == [3.0] * 4
+    gaps = simulate(centers(X, 2, topology=one_peer)).pandas("evaluations").query("metric == 'second_eigenvalue'").value
+    assert gaps.tolist() == pytest.approx([0.5])
     six = centers([*X, [0.0], [0.0]], 3, topology=one_peer)
     assert last(simulate, six) == [1.625, 1.875, 2.125, 2.625, 2.25, 1.5]
 

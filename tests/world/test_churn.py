@@ -86,6 +86,19 @@ def test_a_round_begins_when_somebody_is_there(tmp_path: Path) -> None:
     assert [mix.serial for exchanged in rounds for mix in exchanged.mixed] == [0, 1, 2]
 
 
+@pytest.mark.parametrize("synchronous", [True, False])
+def test_the_mass_of_a_push_sum_is_told_with_each_evaluation(simulate: Simulate, synchronous: bool) -> None:
+    """Of peers that all have 1, what is mixed is the weights themselves. Without a notice, lost ones are gone."""
+    topology = {"name": "exponential", "one_peer": True, "period_s": 3.0}
+    world = {**GOSSIP, "synchronous": synchronous, "availability": COMING, "loss": 0.1}
+    raw = centers([[1.0]] * 6, 8, topology=topology, world=world, algorithm="toys_peers:PushSum")
+    result = simulate(raw)
+    mass = of_all(result, "mass")
+    assert mass[-1] == pytest.approx(result.vectors()["w"].sum(), rel=1e-5) and mass[-1] < 5.9
+    kept = simulate({**raw, "world": {**world, "on_loss": "kept"}})
+    assert synchronous is (of_all(kept, "mass")[-1] == pytest.approx(6, rel=1e-6))
+
+
 COMING = {"name": "random", "probability": 0.6, "slot": 2.0}
 
 

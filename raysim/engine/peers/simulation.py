@@ -8,6 +8,7 @@ import numpy as np
 
 from raysim.engine import rows, timelines
 from raysim.engine.checkpoint import Checkpoint, skip
+from raysim.engine.peers.agreement import Agreement
 from raysim.engine.peers.jobs import PeersJobs
 from raysim.engine.peers.pending import PendingPeersEvaluation, PendingRound
 from raysim.engine.peers.recorder import PeersRecorder, spread
@@ -33,10 +34,13 @@ class PeersSimulation:
         self._kept: dict[str, Any] | None = None  # when peers' states were kept last
         self._timeline = timelines.of_peers(scenario, self.described.samples, jobs.cost)
         self._happenings: Iterator[Exchanged] = iter(self._timeline)
+        self._agreement = _agreement_of(scenario, jobs.peers)
         if checkpoint:
             self.committed = jobs.recall(checkpoint)
             for happening in skip(self._happenings, checkpoint):
                 jobs.now, self._last = happening.moment, happening
+                if self._agreement:
+                    self._agreement.add(happening)
                 self._kept = rows.when(happening) if happening.evaluated else self._kept
         else:
             recorder.partition(self.described.partition)
@@ -69,6 +73,8 @@ class PeersSimulation:
     def record(self, happening: Exchanged, pending: PendingRound | None) -> Mark:
         assert pending is not None  # every round has jobs
         self._last = happening
+        if self._agreement:
+            self._agreement.add(happening)
         measured = StepNumbers(
             client_flops=rows.times(pending.passes, self.described.forward_flops),
             seconds=pending.mixing_s,
@@ -85,6 +91,8 @@ class PeersSimulation:
     def _record_evaluation(self, exchanged: Exchanged, pending: PendingPeersEvaluation) -> dict[str, float]:
         """Writes an evaluation. Returns the peers' metrics on the first split, and how far their models are apart."""
         of_peers, apart = pending.of_peers, pending.apart
+        if self._agreement:
+            apart = {**apart, **self._agreement.measured}
         if exchanged.present is not None:  # who counts
             apart = {**apart, "present": float(len(exchanged.present))}
         self._recorder.evaluated(exchanged, of_peers, apart)
@@ -123,6 +131,16 @@ class PeersSimulation:
         if self._kept is None:
             return None
         return Final(self._jobs.models_in(self.committed.records, _moment(self._kept)), None, self._best()), self._kept
+
+
+def _agreement_of(scenario: Scenario, peers: int) -> Agreement | None:
+    """Returns what measures how a changing graph mixes; None if it stays, or if models are exchanged in pairs."""
+    world, topology = scenario.world, scenario.topology
+    assert topology is not None
+    changes = topology.epoch_at(2**31, 2.0**31) or world.links.name != "always"
+    if scenario.peer.pairs or not (changes or world.availability.name != "always"):
+        return None
+    return Agreement(peers, topology.step, pushes=scenario.peer.mixes == "push")
 
 
 def _moment(when: Mapping[str, Any]) -> Moment:
