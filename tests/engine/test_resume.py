@@ -32,6 +32,7 @@ BY_LOSSES = {
     "dispatch": {"per_round": 6, "round_s": 4.0, "policy": {"name": "oort", "preferred": 3.0, "explore": 0.5}},
     "delay": SECONDS,
 }
+COMING: Raw = {"availability": {"name": "random", "probability": 0.6, "slot": 2.0}, "leave": "hand_over"}
 SEARCHED: Raw = {"server_data": {"name": "in_domain", "samples": 60}}
 OWN: Raw = {"data__local_test": 0.2, "data__unseen": 0.2, "run__evaluate_clients": 5, "run__save_clients": True}
 FOLLOWED = {"name": "fedadmm_in", "convexity": 5.0}
@@ -53,6 +54,10 @@ RUNS: dict[str, Raw] = {
     "peers in pairs": peers(algorithm="ad_psgd", world=GOSSIP),
     "peers that push": peers(algorithm="push_diging", world=GOSSIP, local__steps=1),
     "peers that send first": peers(algorithm="swift", world=GOSSIP),
+    "peers that come and go": peers(
+        algorithm="sgp", world={**GOSSIP, **COMING}, topology={"name": "matching", "period_s": 2.0}, run__rounds=12
+    ),
+    "rounds of peers that come and go": peers(algorithm="sgp", world=COMING),
     "messages of earlier rounds": peers(algorithm={"name": "sgp", "overlap": 2}, topology="exponential"),
 }
 # By default, runs of these are killed, and then stopped; those of FIRST are stopped only, extended and forked, too.
@@ -173,7 +178,7 @@ def test_a_finished_run_can_be_extended(name: str, tmp_path: Path) -> None:
     longer = raysim.resume(ended.folder, [f"run.rounds={rounds}"], inline=True)
     assert_same(longer, undisturbed(RUNS[name], tmp_path))
     done = longer.info["resumed"][0]["round"]
-    assert done >= (rounds - 5 if RUNS[name].get("world") != GOSSIP else 0)
+    assert done >= (rounds - 5 if RUNS[name].get("world", {}).get("synchronous", True) else 0)
 
 
 @pytest.mark.parametrize("dear", [True, False])
