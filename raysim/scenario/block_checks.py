@@ -63,10 +63,10 @@ def transform_problems(scenario: Scenario) -> Iterator[Problem]:
     yield from list_problems("uplink", transforms)
     if increments:
         yield from increment_problems(transforms, increments, algorithm.name)
-    changes = scenario.topology and (scenario.world.loss or getattr(scenario.topology, "redraw_every", None))
+    changes = scenario.topology and (scenario.world.loss or scenario.graph_changes)
     for place, one in enumerate(transforms if changes else ()):
         if getattr(one, "memory", None) == "ef21":
-            text = "must be none or ef14 where messages are lost or graphs are drawn anew, for then not all neighbours"
+            text = "must be none or ef14 where messages are lost or graphs change, for then not all neighbours"
             yield Problem(f"uplink.{place}.memory", f"{text} have what ef21 adds to, got ef21")
     for place, one in enumerate(transforms if scenario.world.delay.needs_cost and not scenario.has_server else ()):
         for key in one.schedules:

@@ -178,6 +178,13 @@ class Scenario(Part):
         return isinstance(self.algorithm, Central)
 
     @property
+    def graph_changes(self) -> bool:
+        """Whether the graph of peers may change: it is redrawn, links come and go, or peers do."""
+        world, topology = self.world, self.topology
+        redrawn = topology is not None and topology.epoch_at(2**31, 2.0**31) > 0
+        return redrawn or world.links.name != "always" or world.availability.name != "always"
+
+    @property
     def central(self) -> Central:
         """The algorithm, typed as one with a server. Use it only if it has one."""
         assert isinstance(self.algorithm, Central)

@@ -135,12 +135,10 @@ class PeersSimulation:
 
 def _agreement_of(scenario: Scenario, peers: int) -> Agreement | None:
     """Returns what measures how a changing graph mixes; None if it stays, or if models are exchanged in pairs."""
-    world, topology = scenario.world, scenario.topology
-    assert topology is not None
-    changes = topology.epoch_at(2**31, 2.0**31) or world.links.name != "always"
-    if scenario.peer.pairs or not (changes or world.availability.name != "always"):
+    if scenario.peer.pairs or not scenario.graph_changes:
         return None
-    return Agreement(peers, topology.step, pushes=scenario.peer.mixes == "push")
+    assert scenario.topology is not None
+    return Agreement(peers, scenario.topology.step, pushes=scenario.peer.mixes == "push")
 
 
 def _moment(when: Mapping[str, Any]) -> Moment:
