@@ -1,4 +1,4 @@
-"""Data and partitions of a user's own that are wrong: what `check --data`, `partition` and `run` say of them."""
+"""Data and partitions of a user's own that are wrong: what `check --data` and `run` say of them."""
 
 from pathlib import Path
 
@@ -12,9 +12,8 @@ import raysim
 def refused(tmp_path: Path, raw: Raw, expected: str) -> None:
     """Asserts that all commands that load data say this of a scenario, and show no traceback."""
     path = write(tmp_path, raw)
-    for words in (["check", path, "--data"], ["partition", path]):
-        answer = command(*words)
-        assert (answer.exit_code, answer.stderr) == (2, f"{path}: {expected}\n")
+    answer = command("check", path, "--data")
+    assert (answer.exit_code, answer.stderr) == (2, f"{path}: {expected}\n")
     with pytest.raises(raysim.RunFailed) as failed:
         raysim.run(raw, out=tmp_path / "runs", inline=True)
     assert (str(failed.value), failed.value.traceback) == (f"load data: {expected}", "")
@@ -88,4 +87,3 @@ def test_some_client_that_trains_must_get_samples(tmp_path: Path) -> None:
 def test_clients_may_get_nothing_where_the_partition_says_so(tmp_path: Path) -> None:
     path = write(tmp_path, digits(data__clients=6, data__partition="broken_parts:MayGiveNothing"))
     assert command("check", path, "--data").exit_code == 0
-    assert "1 clients hold nothing and never take part" in command("partition", path).stdout

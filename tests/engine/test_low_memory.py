@@ -36,7 +36,7 @@ def test_a_worker_is_replaced_until_it_is_in_vain(monkeypatch: pytest.MonkeyPatc
 
     told: list[str] = []
     unused: Any = None
-    recovery = Recovery(unused, unused, unused, told.append)
+    recovery = Recovery(unused, unused, told.append)
     error = OutOfMemoryError("A worker was killed.")
     worker: Any = SimpleNamespace(name="client-0")
     causes: list[str] = []
