@@ -92,7 +92,7 @@ def test_labels_of_pixels_move_with_the_pixels(one: Augmentation) -> None:
         (Flip(), lambda v2, side: v2.RandomHorizontalFlip(0.5)),
         (Cutout(), lambda v2, side: v2.RandomErasing(0.5, scale=(0.02, 0.33))),
     ],
-    ids=str,
+    ids=["crop", "flip", "cutout"],
 )
 def test_batches_change_as_torchvision_changes_image_by_image(one: Augmentation, of_each: Any) -> None:
     """With the same draws, and the same ones afterwards."""

@@ -40,7 +40,7 @@ def test_placeholders_are_filled_by_the_release_and_nowhere_else() -> None:
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     texts = {name: (ROOT / name).read_bytes() for name in listed if (ROOT / name).is_file()}
     with_one = {name for name, text in texts.items() if b"repository.invalid" in text or b"raysim.invalid" in text}
-    assert with_one - {".ci/release", "tests/project/test_release.py"} == WITH_PLACEHOLDERS
+    assert with_one - {".ci/release", "tests/project/test_published.py"} == WITH_PLACEHOLDERS
     assert set(RELEASE["FILLED"]) == {*WITH_PLACEHOLDERS, "README.md"}
     for name in RELEASE["FILLED"]:
         assert ".invalid" not in RELEASE["filled"]((ROOT / name).read_text(), "https://a.org/b", "c@d.org")
