@@ -5,6 +5,7 @@ Neighbours are two runs that differ in one client, which sends zeros in one of t
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
@@ -96,8 +97,13 @@ class MatrixExposure(Exposure):
         super().__init__()
         self._column, self._known = column, column(64)
         self._used = np.empty((3, 0))  # of each use so far: its step, the client, and its share
+        self._last: dict[int, int] = {}  # by client: the last step that used it
+        self.separation = math.inf  # fewest steps from one use of a client to the next
 
     def count(self, shares: Shares) -> None:
+        gaps = (self.steps - self._last[client] for client in shares if client in self._last)
+        self.separation = min(self.separation, *gaps, math.inf)
+        self._last.update(dict.fromkeys(shares, self.steps))
         if self.steps > len(self._known):
             self._known = self._column(2 * self.steps)
         new = np.array([[self.steps] * len(shares), [*shares.keys()], [*shares.values()]], dtype=float)

@@ -5,9 +5,11 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator
 
 from raysim.parts.part import OneOf
+from raysim.privacy.matrix import MatrixRelease
 from raysim.privacy.release import GaussianRelease, Release
+from raysim.privacy.tree import TreeRelease
 
-RELEASES: tuple[type[Release], ...] = (GaussianRelease,)
+RELEASES: tuple[type[Release], ...] = (GaussianRelease, TreeRelease, MatrixRelease)
 
 
 def _none(value: Any) -> Any:

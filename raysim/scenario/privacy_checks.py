@@ -8,7 +8,7 @@ from raysim.algorithms import Central
 from raysim.local.gradients import PerSample
 from raysim.parts.errors import Problem
 from raysim.scenario.schema import Scenario
-from raysim.terms import Arrival, Moment, Population
+from raysim.terms import Arrival, Moment, Population, Round
 from raysim.uplink.bounds import bounded
 
 _NOISY = "{name: per_sample, clip: 1.0, noise: 1.0}"
@@ -68,6 +68,9 @@ def _bound_problems(scenario: Scenario) -> Iterator[Problem]:
         text = "must bound what clients send with a release, got no clip_norm; add {name: clip_norm, max: 1.0}"
         yield Problem("uplink", text)
         return
+    if scenario.release is not None and scenario.release.spans_steps and (bound.adapt or bound.schedules):
+        text = f"must stay the same with release {scenario.release.name}, whose noise spans steps, got one that changes"
+        yield Problem(f"uplink.{scenario.uplink.index(bound)}", f"the bound {text}; give a number, or take gaussian")
     if bound.order == "inf":
         text = "must be 2 or 1 with a release, whose noise is scaled by a bound of the l2 norm, got inf; take 2"
         yield Problem(f"uplink.{scenario.uplink.index(bound)}.order", text)
@@ -120,6 +123,10 @@ def _weights(algorithm: Central, samples: tuple[int, int]) -> list[float] | None
 
 def _timeline_problems(scenario: Scenario) -> Iterator[Problem]:
     """Yields why who takes part when would depend on the data."""
+    trigger = scenario.central.trigger
+    if scenario.release is not None and scenario.release.spans_steps and isinstance(trigger, Round) and trigger.empty:
+        text = f"must be gaussian with {scenario.algorithm.name}, which also steps if nothing arrived"
+        yield Problem("release.name", f"{text}, got {scenario.release.name}; take gaussian")
     if scenario.needs_losses:
         policy = scenario.world.dispatch.policy.name
         text = f"must not pick by losses with a release, for nothing protects these, got {policy}; take another policy"

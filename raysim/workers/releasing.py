@@ -32,6 +32,10 @@ class Releasing:
         self._release, self._seed, self._sending = scenario.release, scenario.seed, sending
         self._algorithm, (_, self._after) = scenario.algorithm.name, bounded(scenario.uplink)
 
+    def first(self) -> Record:
+        """Returns what the release keeps before the first step."""
+        return {name: torch.zeros(0) for name in self._release.keeps} if self._release is not None else {}
+
     def __call__(self, sums: Record, noise: StepNoise, adapted: float | None, version: int, kept: Record) -> Released:
         """Returns the sums with the noise of the step that makes a version.
 

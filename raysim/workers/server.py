@@ -64,7 +64,7 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
         state = self.first_state()
         message = self.message(state)
         received, kept = self._decoded(message, 0, {})
-        return message, received, ServerState(state, downlink=kept).flat()
+        return message, received, ServerState(state, self.releasing.first(), kept).flat()
 
     def _decoded(
         self, message: Record, version: int, kept: dict[int, Record]
@@ -136,16 +136,15 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
         """
         self.at(request.moment)
         state_before = records.receive(records.load(request.state, request.message.content), self.device)
-        kept_before, _, shadows = ServerState.of_flat(state_before)
+        kept_before, noises, shadows = ServerState.of_flat(state_before)
         before, bound = self.adapting.apart(kept_before)
         merged, buffers, chunks, compared = self._merged(request)
         updates, counts = self.adapting.apart(merged)
         noise, released = request.noise, None
         if noise is not None and updates:
-            released = self.releasing(
-                updates, noise, self.adapting.largest(bound, request.arrivals), request.version, {}
-            )
-            updates = released.sums
+            largest = self.adapting.largest(bound, request.arrivals)
+            released = self.releasing(updates, noise, largest, request.version, noises)
+            updates, noises = released.sums, released.kept
         task = self.server_task(gang, request.version, before, chunks)
         given = {**updates, **buffers}
         with self.calling("step", request.version, state=before, updates=given) as where:
@@ -157,7 +156,7 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
         after |= self.adapting.after(bound, counts, request, self.population)
         message = self.message(after, request.version)
         received, shadows = self._decoded(message, request.version, shadows)
-        whole = ServerState(after, downlink=shadows).flat()
+        whole = ServerState(after, noises, shadows).flat()
         reply = StepReply(
             numbers=StepNumbers(
                 server_flops=flops,

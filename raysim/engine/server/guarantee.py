@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from math import inf
+from math import inf, isclose
 
 from raysim.engine.server.training import one_sum, weigh
 from raysim.local.gradients import PerSample
+from raysim.parts.errors import BadInput
 from raysim.privacy.account import Account, NoisePlan, of_updates, plan_of
-from raysim.privacy.exposure import shares_of
+from raysim.privacy.exposure import Shares, shares_of
 from raysim.privacy.samples import SampleAccount, ShownSteps, shown_by
 from raysim.scenario import Scenario
 from raysim.terms import Population
@@ -23,9 +24,24 @@ def plan(scenario: Scenario, population: Population, timeline: Callable[[], Iter
     only if it must be foreseen. Raises BadInput if the run cannot be as the scenario says."""
     if scenario.release is None:
         return None
-    stepped = (happening for happening in timeline() if isinstance(happening, Stepped))
-    shares = (shares_of(one.arrivals, one_sum(weigh(scenario, one, population))) for one in stepped)
-    return plan_of(scenario.release, scenario.privacy, shares)
+    return plan_of(scenario.release, scenario.privacy, _shares(scenario, population, timeline))
+
+
+def _shares(
+    scenario: Scenario, population: Population, timeline: Callable[[], Iterable[Happening]]
+) -> Iterator[Shares]:
+    """Yields the shares of each step. Raises BadInput if the noise needs the same largest weight in all of them."""
+    release, known = scenario.release, None
+    for happening in timeline():
+        if isinstance(happening, Stepped):
+            weights = one_sum(weigh(scenario, happening, population))
+            largest = max(map(abs, weights), default=known)
+            if release is not None and release.spans_steps and not isclose(largest or 0.0, known or largest or 0.0):
+                got = f"{known:g} and, in the step to version {happening.version}, {largest:g}"
+                text = f"must be gaussian where the largest weight of a step changes, got {release.name}, and {got}"
+                raise BadInput("release.name", f"{text}; take gaussian, or weights that stay, such as staleness: none")
+            known = largest
+            yield shares_of(happening.arrivals, weights)
 
 
 def account(scenario: Scenario, plan: NoisePlan | None, samples: Sequence[int]) -> Account | None:
