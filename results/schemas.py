@@ -76,6 +76,10 @@ class StepRow(TimedRow):
     clip: Number | None = optional(
         "Largest norm that an update of the step could have; null without a release, and in a dry run.", "sparse"
     )
+    clipped_share: Number | None = optional(
+        "Share of the updates that the last clip_norm of `uplink` shortened; null without one, and in a dry run.",
+        "sparse",
+    )
     noise_std: Number | None = optional(
         "Standard deviation of the noise in each entry of the sum that the server's rule gets; null without a release, "
         "and in a dry run.",
@@ -85,7 +89,9 @@ class StepRow(TimedRow):
         "Norm of that sum before the noise; null without a release, and in a dry run.", "sparse"
     )
     epsilon: Number | None = optional(
-        "Epsilon of the most exposed client after the step; null without `privacy`, and without noise.", "sparse"
+        "Epsilon of the most exposed client after the step; null without `privacy`, without noise, and where an "
+        "accountant counts that clients are sampled.",
+        "sparse",
     )
     seconds: Number | None = optional(
         "Real time of the step, or of all mixing in the round; null in a dry run.", "wall", unit="s"

@@ -74,7 +74,7 @@ def summary(run: Run) -> Summary:
     evaluations = run.table("evaluations", [*WHAT, *MOMENT, "value"])
     updates = run.table("updates", ["status", "staleness", "solver_iterations", "unconverged"])
     found = {**_endings(run, len(steps)), **_done(run, steps, evaluations), **_updates(run, updates, steps)}
-    found["privacy"] = _privacy(run.info.get("privacy"))
+    found["privacy"] = guarantee_of(run.info.get("privacy"))
     found["digest"] = at(run.info, "digest", "run")
     facts = {name: text for name, text in found.items() if text}
     return Summary(str(run.info.get("name") or run.id), ending(run).status, facts, _scores(evaluations, run.info))
@@ -139,7 +139,8 @@ def _updates(run: Run, updates: pa.Table, steps: pa.Table) -> dict[str, str | No
     }
 
 
-def _privacy(found: Mapping[str, Any] | None) -> str | None:
+def guarantee_of(found: Mapping[str, Any] | None) -> str | None:
+    """Returns what a run guarantees, in words. found: the key `privacy` of run.json."""
     if found is None:
         return None
     values = (found["epsilon"], found["epsilon_median"])

@@ -21,6 +21,10 @@ def check(
     data: Annotated[
         bool, typer.Option("--data", help="Also load the data and the model, and say what is missing or does not fit.")
     ] = False,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(help="Also load the data, and say with which noise `release` keeps all clients to this epsilon."),
+    ] = None,
     propose: Annotated[
         bool, typer.Option(help="Guess what data files or folders hold, given in place of scenarios, and say why.")
     ] = False,
@@ -32,22 +36,25 @@ def check(
     wrong = []
     for path in scenarios:
         try:
-            plan = load_sweep(path, overrides or [])
+            meets = [] if epsilon is None else ["release.multiplier=auto", f"privacy.epsilon={epsilon}"]
+            plan = load_sweep(path, [*(overrides or []), *meets])
         except ScenarioError as error:
             wrong.append(error)
             continue
         found = plan.scenarios()
-        inspected = [inspect(scenario) for scenario in found] if data else []
+        inspected = [inspect(scenario) for scenario in found] if data or meets else []
         if problems := dict.fromkeys(problem for one in inspected for problem in one.problems):
             wrong.append(ScenarioError(str(path), list(problems)))
             continue
         told = dict.fromkeys(text for one in inspected for text in one.meaning)
-        noted = [one.notes for one in inspected] if data else [*map(notes_of, found)]
+        noted = [one.notes for one in inspected] if inspected else [*map(notes_of, found)]
         first, runs = found[0], f", {len(found)} runs" if len(found) > 1 else ""
         runs += ", to be tuned" if plan.search else ""
         typer.echo(f"{path}: right ({first.name}, {first.algorithm.name}, {first.data.clients} clients{runs})")
         for text in told:
             typer.echo(f"{path}: data: {text}")
+        for text in dict.fromkeys(text for one in inspected for text in one.privacy):
+            typer.echo(f"{path}: privacy: {text}")
         for note in dict.fromkeys(note for notes in noted for note in notes):
             typer.echo(f"{path}: note: {note}")
     if wrong:

@@ -11,6 +11,7 @@ from raysim.cli.ending import ending_by_signals, refuse
 from raysim.cli.options import Address, Overrides
 from raysim.doctor.diagnosis import Diagnosis, diagnose
 from raysim.parts.errors import ScenarioError
+from raysim.runs.inspection import guarantee
 from raysim.sweep import load_sweep
 from results.render import plain_table
 from results.terminal import Terminal
@@ -39,6 +40,8 @@ def doctor(
         console.print(table)
     for finding in found.findings:
         console.print(Text.assemble((f"{finding.kind}: ", _STYLES[finding.kind]), finding.text), soft_wrap=True)
+    for text in guarantee(first):
+        console.print(f"privacy: {text}", soft_wrap=True)
     if not found.findings:
         console.print("nothing is wrong, and nodes do not differ")
     raise typer.Exit(1 if found.wrong else 0)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib.metadata import version
 from typing import Any, NamedTuple
 
 from raysim.parts.errors import BadInput
@@ -11,6 +13,7 @@ from raysim.privacy.exposure import Shares, shares_of
 from raysim.privacy.gaussian import epsilon_of, mu_of
 from raysim.privacy.privacy import Privacy
 from raysim.privacy.release import Release
+from raysim.privacy.sampled import LIBRARY, Sampled
 from raysim.terms import Arrival
 
 _ROUNDING = 1 + 1e-9  # what an epsilon may exceed its limit by
@@ -22,6 +25,7 @@ class NoisePlan(NamedTuple):
     multiplier: float  # standard deviation of the noise by what a client can move the sum by
     sensitivity: float = 1.0  # a factor of the noise besides, as `Release.sensitivity` gives it
     versions: float = math.inf  # server steps that `privacy.epsilon` allows
+    sampled: Sampled | None = None  # where it is not known who takes part
 
     def mu(self, square: float) -> float:
         """Returns the mu of a client's Gaussian mechanism. square: what it is exposed to, as `Exposure` counts."""
@@ -35,14 +39,18 @@ def foreseen(release: Release, privacy: Privacy | None) -> bool:
     return limited or release.multiplier == "auto" or release.spans_steps
 
 
-def plan_of(release: Release, privacy: Privacy | None, steps: Iterable[Shares]) -> NoisePlan:
+def plan_of(
+    release: Release, privacy: Privacy | None, steps: Iterable[Shares], sampled: Sampled | None = None
+) -> NoisePlan:
     """Returns the plan of a run. steps: all steps of its timeline, if it must be foreseen.
 
     Raises BadInput if the run cannot keep to its epsilon.
     """
     if not foreseen(release, privacy):
         assert release.multiplier != "auto"
-        return NoisePlan(release.multiplier)
+        return NoisePlan(release.multiplier, sampled=sampled)
+    if sampled is not None and privacy is not None and privacy.epsilon is not None:
+        return _plan_of_sampled(release, privacy.epsilon, len(list(steps)), sampled)
     all_steps, exposure = list(steps), release.exposure()
     for shares in all_steps:
         exposure.step(shares)
@@ -61,6 +69,22 @@ def plan_of(release: Release, privacy: Privacy | None, steps: Iterable[Shares]) 
                 raise BadInput("privacy.epsilon", f"{text}; raise it, or release.multiplier")
             return plan._replace(versions=done)
     return plan
+
+
+def _plan_of_sampled(release: Release, epsilon: float, steps: int, sampled: Sampled) -> NoisePlan:
+    if release.multiplier == "auto":
+        return NoisePlan(sampled.multiplier(epsilon, steps), sampled=sampled)
+    plan = NoisePlan(release.multiplier, sampled=sampled)
+    if sampled.epsilon(plan.multiplier, steps) <= epsilon:
+        return plan
+    low, high = 0, steps  # low steps keep to epsilon, and high ones do not
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if sampled.epsilon(plan.multiplier, middle) <= epsilon else (low, middle)
+    if not low:
+        text = f"must be at least what the first server step takes, got {epsilon}; raise it, or release.multiplier"
+        raise BadInput("privacy.epsilon", text)
+    return plan._replace(versions=low)
 
 
 def of_updates(multiplier: float, count_std: float) -> float:
@@ -130,6 +154,29 @@ class Account:
             "largest_uses": max(self._exposure.uses.values(), default=0),
             **({"as_if": as_if} if as_if else {}),
         }
+
+
+class SampledAccount(Account):
+    """What sampled clients are exposed to, which is the same for all. It takes the library seconds, so that it is not
+    known after each step."""
+
+    def step(self, arrivals: Sequence[Arrival], weights: Sequence[float]) -> float | None:
+        self._exposure.step(shares_of(arrivals, weights))
+        return None
+
+    def _epsilon(self, square: float) -> float:
+        assert self._plan.sampled is not None
+        return _sampled_epsilon(self._plan.sampled, self._plan.multiplier, self._exposure.steps)
+
+    def outcome(self, clients: int) -> dict[str, Any]:
+        assert self._plan.sampled is not None
+        sampling = {"sampling": "poisson", "probability": self._plan.sampled.probability}
+        return {**super().outcome(clients), **sampling, "library": f"{LIBRARY} {version(LIBRARY)}"}
+
+
+@cache
+def _sampled_epsilon(sampled: Sampled, multiplier: float, steps: int) -> float:
+    return sampled.epsilon(multiplier, steps)
 
 
 def _median(values: Sequence[float]) -> float:

@@ -21,12 +21,12 @@ class Privacy(Part):
     With `release.multiplier: auto`, it is what that client has at the end. null: no limit."""
     accountant: Literal["exact", "rdp", "pld"] = "exact"
     """exact: what all steps show of a client is one Gaussian mechanism, whose epsilon has a closed form. rdp and pld:
-    Renyi divergences and privacy loss distributions of the package dp-accounting, raysim[privacy], which count that it
-    is not known who takes part (`sampling`)."""
+    Renyi divergences and privacy loss distributions of the package dp-accounting, raysim[privacy], for clients that are
+    sampled."""
     sampling: Literal["auto", "none", "poisson"] = "auto"
     """poisson: each client takes part in each step with the same probability, drawn anew, and nobody sees who does,
-    which lowers epsilon. none: it is known who takes part when, as in every asynchronous run. auto: poisson where the
-    world samples so and the accountant is not exact, else none."""
+    which lowers epsilon; needs `world.dispatch.probability`, rounds that wait for all, and accountant rdp or pld. none:
+    it is known who takes part when, as in every asynchronous run. auto: as the accountant asks."""
     population: Count | None = None
     """As if there were so many clients, from which a step samples. null: as many as there are."""
     cohort: Count | None = None
@@ -43,6 +43,8 @@ class Privacy(Part):
 
     @model_validator(mode="after")
     def _accountant_fits(self) -> Self:
-        if self.accountant == "exact" and self.sampling == "poisson":
-            raise ValueError("accountant must be rdp or pld with sampling: poisson, got exact; take pld")
+        if self.sampling != "auto" and (self.accountant == "exact") == (self.sampling == "poisson"):
+            cure = "take rdp or pld" if self.sampling == "poisson" else "take exact, which is as small as any"
+            got = f"{self.accountant} with sampling: {self.sampling}"
+            raise ValueError(f"accountant must be rdp or pld with sampling: poisson, and else exact, got {got}; {cure}")
         return self

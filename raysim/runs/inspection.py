@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from actors.fault import frames_of
 from raysim.algorithms import ALGORITHMS
-from raysim.data import Dataset, Federation
+from raysim.data import Dataset, Federation, federate
 from raysim.data.federation.federation import divide
 from raysim.data.federation.server import NO_PUBLIC, NoServerData
 from raysim.data.loaded import load
@@ -19,6 +19,7 @@ from raysim.parts.errors import BadInput, BadValue, Problem, located
 from raysim.parts.process import isolated
 from raysim.runs.explained import culprit_of
 from raysim.scenario import Scenario
+from results.summary import guarantee_of
 
 _HAPPENINGS = 20  # how many happenings of a timeline a check follows
 
@@ -29,6 +30,7 @@ class Inspected(NamedTuple):
     problems: list[Problem]  # what is missing, damaged or does not fit
     notes: tuple[str, ...] = ()  # warnings: settings that are seldom meant, and requests that cannot be met
     meaning: tuple[str, ...] = ()  # what inputs and labels were taken for
+    privacy: tuple[str, ...] = ()  # what the run would guarantee
 
 
 def inspect(scenario: Scenario) -> Inspected:
@@ -48,7 +50,29 @@ def _inspect(scenario: Scenario) -> Inspected:
         return Inspected([*found, *_name_problems(scenario)])
     federation = _divided(scenario, dataset, found)
     notes = () if federation is None else _try_model(scenario, federation, found)
-    return Inspected(list(dict.fromkeys(found)), notes, dataset.meaning.lines if dataset.meaning else ())
+    told: tuple[str, ...] = ()
+    if federation is not None and not found:
+        with _noting(scenario, found, "privacy", "be accounted for"):
+            told = _guarantee(scenario, federation)
+    return Inspected(list(dict.fromkeys(found)), notes, dataset.meaning.lines if dataset.meaning else (), told)
+
+
+def _guarantee(scenario: Scenario, federation: Federation) -> tuple[str, ...]:
+    """Returns what a run of the scenario would guarantee, by its whole timeline; () without `privacy`."""
+    if scenario.privacy is None:
+        return ()
+    family = family_of(scenario)
+    recorder: Any = family.recorder(Nowhere())
+    deque(family.dry(recorder, federation, lambda: family.worker(federation).cost()), maxlen=0)
+    return tuple(filter(None, [guarantee_of(recorder.outcome()["privacy"])]))
+
+
+def guarantee(scenario: Scenario) -> tuple[str, ...]:
+    """Returns what a run of the scenario would guarantee; () without `privacy`. It loads the data."""
+    if scenario.privacy is None:
+        return ()
+    with isolated():
+        return _guarantee(scenario, federate(scenario.data, scenario.server_data, scenario.seed, scenario.public))
 
 
 @contextmanager

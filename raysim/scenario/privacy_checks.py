@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 from raysim.algorithms import Central
 from raysim.local.gradients import PerSample
@@ -10,6 +11,8 @@ from raysim.parts.errors import Problem
 from raysim.scenario.schema import Scenario
 from raysim.terms import Arrival, Moment, Population, Round
 from raysim.uplink.bounds import bounded
+from raysim.world.availability import Always
+from raysim.world.delay import NoDelay
 
 _NOISY = "{name: per_sample, clip: 1.0, noise: 1.0}"
 
@@ -36,6 +39,8 @@ def privacy_problems(scenario: Scenario) -> Iterator[Problem]:
         yield from _bound_problems(scenario)
         yield from _weight_problems(scenario.central.at(Moment()))
         yield from _timeline_problems(scenario)
+    if privacy is not None and privacy.accountant != "exact":
+        yield from _sampling_problems(scenario, privacy.accountant)
 
 
 def _sample_problems(scenario: Scenario) -> Iterator[Problem]:
@@ -59,6 +64,28 @@ def _sample_problems(scenario: Scenario) -> Iterator[Problem]:
     if scenario.needs_losses:
         text = "must not pick by losses where privacy.unit is sample, for nothing protects these; take another policy"
         yield Problem("world.dispatch.policy", text)
+
+
+def _sampling_problems(scenario: Scenario, accountant: str) -> Iterator[Problem]:
+    """Yields why clients are not sampled as the accountant takes them to be."""
+    world, release, trigger = scenario.world, scenario.release, scenario.central.trigger
+    waits = world.round_length is None and world.dispatch.reports is None
+    holds = {
+        "world.dispatch": (world.dispatch.probability is not None, "must have probability"),
+        "world.availability": (isinstance(world.availability, Always), "must be always"),
+        "world.dropout": (world.dropout.probability == 0, "must be 0"),
+        "world.delay": (waits or isinstance(world.delay, NoDelay), "must let rounds wait for all that they picked"),
+        "algorithm": (isinstance(trigger, Round), "must step at the end of rounds"),
+        "algorithm.weights": (getattr(scenario.algorithm, "weights", None) == "expected", "must be expected"),
+        "release.name": (release is not None and release.name == "gaussian", "must be gaussian"),
+    }
+    for key, (right, must) in holds.items():
+        if not right:
+            text = f"{must} with privacy.accountant: {accountant}, which takes clients to be sampled"
+            yield Problem(key, f"{text}; change it, or take exact")
+    if find_spec("dp_accounting") is None:
+        text = f"{accountant} needs the package dp-accounting, which is not installed; get raysim[privacy]"
+        yield Problem("privacy.accountant", text)
 
 
 def _bound_problems(scenario: Scenario) -> Iterator[Problem]:

@@ -55,6 +55,15 @@ def ranks(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:
     return f"The last evaluation: {len(last):,} values, mean {last[column].mean():.4g}."
 
 
+def members(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:
+    """Draws the values of clients in rising order, of all runs of a group together."""
+    for place, of_group in by_group(rows):
+        rising = np.sort(of_group[column].to_numpy(float))
+        band(axes, place, groups.label(place), np.linspace(0, 100, len(rising)), rising)
+    axes.set(xlabel="from the lowest to the highest, %", ylabel=column.replace("_", " "))
+    return f"{len(rows):,} values, mean {rows[column].mean():.4g}, largest {rows[column].max():.4g}."
+
+
 def histogram(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:
     """Draws which share of a group's rows has which value."""
     top = float(rows[column].max())

@@ -109,6 +109,24 @@ SECTIONS = (
         draw.spread,
         rows=_USED,
     ),
+    Section(
+        "privacy",
+        "What privacy costs",
+        "Epsilon of the most exposed client, the noise in each entry of a step's sum, the norm of that sum before "
+        "it, and the share of updates that were clipped. Line: median of the runs of a group.",
+        "steps",
+        ("epsilon", "noise_std", "signal_norm", "clipped_share"),
+        draw.spread,
+    ),
+    Section(
+        "exposed",
+        "How exposed clients are, and why",
+        "Each client at the end of the run. Epsilon grows with how many steps used it and with its squared weights: "
+        "stale updates weigh less, and cost less.",
+        "privacy",
+        ("epsilon", "uses", "squared_weights"),
+        draw.members,
+    ),
     *(
         Section(
             f"own-{table}",

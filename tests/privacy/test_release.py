@@ -6,12 +6,15 @@ from typing import Any
 import pytest
 from conftest import Raw, Simulate, digits, override, quadratic
 from pytest import approx
+from ruamel.yaml import YAML
+from support.command_line import command
 from support.same_bits import same_on_ray
 
 from raysim import CannotGoOn, ScenarioError, fork, load_scenario, parse_scenario, resume, run
 from raysim.laws.runs import PicklingPool, carried_out
 from raysim.privacy.release import GaussianRelease, Normal
 from raysim.terms import Record, Tensor
+from results import summary
 
 CLIP = [{"name": "clip_norm", "max": 2.0}]
 UNIFORM = {"name": "fedavg", "weights": "uniform"}
@@ -121,6 +124,7 @@ def test_a_dry_run_of_the_quickstart_knows_epsilon(tmp_path: Path) -> None:
     result = run(scenario, dry=True, out=tmp_path, progress=False)
     found, table = result.info["privacy"], result.pandas("privacy")
     assert found["epsilon"] == approx(3.248377, abs=1e-6) and found["largest_uses"] == 20
+    assert summary(result.run).facts["privacy"].startswith("epsilon 3.248377 for the most exposed client, 2.048157")
     assert found["epsilon_median"] == approx(2.048157, abs=1e-6) == table.epsilon.median()
     assert len(table) == 500 and table.epsilon.max() == found["epsilon"] == result.pandas("steps").epsilon.iloc[-1]
 
@@ -197,3 +201,14 @@ def test_what_is_refused(changes: Raw, text: str) -> None:
 def test_statistics_of_batches_must_not_travel(simulate: Simulate) -> None:
     with pytest.raises(Exception, match=r"model.norm: must not be average with a release"):
         simulate({**PRIVATE, "model": {"name": "resnet"}}, "--set", "run.rounds=1")
+
+
+def test_check_tells_epsilon_and_the_noise_that_meets_one(simulate: Simulate, tmp_path: Path) -> None:
+    YAML().dump(PRIVATE, tmp_path / "private.yaml")
+    told = simulate(PRIVATE, "--dry").info["privacy"]
+    answer = command("check", tmp_path / "private.yaml", "--data")
+    assert f"privacy: epsilon {told['epsilon']:.7g} for the most exposed client" in answer.output
+    meant = simulate(override(PRIVATE, release__multiplier="auto", privacy__epsilon=4.0), "--dry").info["privacy"]
+    answer = command("check", tmp_path / "private.yaml", "--epsilon", "4")
+    assert f"noise multiplier {meant['multiplier']:.7g}" in answer.output
+    assert "privacy: epsilon" in command("doctor", tmp_path / "private.yaml", "--inline").output

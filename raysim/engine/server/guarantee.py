@@ -9,8 +9,9 @@ from math import inf, isclose
 from raysim.engine.server.training import one_sum, weigh
 from raysim.local.gradients import PerSample
 from raysim.parts.errors import BadInput
-from raysim.privacy.account import Account, NoisePlan, of_updates, plan_of
+from raysim.privacy.account import Account, NoisePlan, SampledAccount, of_updates, plan_of
 from raysim.privacy.exposure import Shares, shares_of
+from raysim.privacy.sampled import Sampled
 from raysim.privacy.samples import SampleAccount, ShownSteps, shown_by
 from raysim.scenario import Scenario
 from raysim.terms import Population
@@ -24,7 +25,26 @@ def plan(scenario: Scenario, population: Population, timeline: Callable[[], Iter
     only if it must be foreseen. Raises BadInput if the run cannot be as the scenario says."""
     if scenario.release is None:
         return None
-    return plan_of(scenario.release, scenario.privacy, _shares(scenario, population, timeline))
+    shares, sampled = _shares(scenario, population, timeline), _sampled(scenario, population)
+    return plan_of(scenario.release, scenario.privacy, shares, sampled)
+
+
+def _sampled(scenario: Scenario, population: Population) -> Sampled | None:
+    """Returns how clients are sampled; None where it counts as known who takes part.
+
+    A round that draws nobody makes no step, which shows that, so the probability of it is taken off delta.
+    """
+    privacy, expected = scenario.privacy, population.expected
+    if privacy is None or privacy.accountant == "exact" or expected is None:
+        return None
+    of = privacy.population or population.clients
+    probability, delta = min(1.0, max(expected, privacy.cohort or 0) / of), privacy.delta
+    if privacy.population is None:
+        delta -= (scenario.run.rounds or 0) * (1 - expected / population.clients) ** population.clients
+    if delta <= 0:
+        text = f"must be above the probability that a round draws nobody, got {privacy.delta:g}; raise it, or"
+        raise BadInput("privacy.delta", f"{text} world.dispatch.probability")
+    return Sampled(privacy.accountant, probability, delta)
 
 
 def _shares(
@@ -50,7 +70,8 @@ def account(scenario: Scenario, plan: NoisePlan | None, samples: Sequence[int]) 
         return SampleAccount(scenario.privacy, _shown(scenario, samples))
     if plan is None or scenario.release is None or scenario.privacy is None:
         return None
-    return Account(scenario.privacy, scenario.release, plan)
+    kind = Account if plan.sampled is None else SampledAccount
+    return kind(scenario.privacy, scenario.release, plan)
 
 
 def _shown(scenario: Scenario, samples: Sequence[int]) -> Callable[[int], ShownSteps]:

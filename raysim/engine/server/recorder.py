@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from raysim.engine import rows
@@ -75,6 +76,8 @@ class ServerRecorder(Recorder):
         epsilon = self.account.step(arrivals, alone) if self.account else None
         counts = {"used": used, "discarded": self._late, "in_flight": stepped.in_flight, "samples": sum(samples)}
         step = rows.of_step(stepped, staleness, **counts, epsilon=epsilon)
+        if clipped := [one.clipped for one in numbers if one.clipped is not None]:
+            step = replace(step, clipped_share=sum(clipped) / len(clipped))
         traffic = Traffic(sum(one.up_bytes or 0 for one in numbers), sum(one.down_bytes or 0 for one in numbers))
         self.step(step, measured, traffic)
         self._late = 0

@@ -1,0 +1,48 @@
+"""Epsilon where it is not known who takes part, by the package dp-accounting."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+LIBRARY = "dp-accounting"
+
+
+class Sampled(NamedTuple):
+    """Steps of independent Gaussian noise, each of whose clients is drawn with the same probability."""
+
+    accountant: str  # rdp or pld
+    probability: float
+    delta: float
+
+    def epsilon(self, multiplier: float, steps: int) -> float:
+        """Returns the epsilon of so many steps. It takes some seconds."""
+        if not steps:
+            return 0.0
+        accountant = self._new()
+        accountant.compose(self._event(multiplier), steps)
+        return float(accountant.get_epsilon(self.delta))
+
+    def multiplier(self, epsilon: float, steps: int) -> float:
+        """Returns the least multiplier that keeps so many steps to an epsilon, to 1e-4. It takes up to a minute."""
+        import dp_accounting
+
+        def made(multiplier: float) -> Any:
+            return dp_accounting.SelfComposedDpEvent(self._event(multiplier), steps)
+
+        start = dp_accounting.LowerEndpointAndGuess(0.3, 1.0)
+        return float(dp_accounting.calibrate_dp_mechanism(self._new, made, epsilon, self.delta, start, tol=1e-4))
+
+    def _new(self) -> Any:
+        if self.accountant == "rdp":
+            from dp_accounting.rdp import RdpAccountant
+
+            return RdpAccountant()
+        from dp_accounting.pld import PLDAccountant
+
+        return PLDAccountant()
+
+    def _event(self, multiplier: float) -> Any:
+        import dp_accounting
+
+        gaussian = dp_accounting.GaussianDpEvent(multiplier)
+        return gaussian if self.probability == 1 else dp_accounting.PoissonSampledDpEvent(self.probability, gaussian)
