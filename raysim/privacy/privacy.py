@@ -34,6 +34,13 @@ class Privacy(Part):
     a step over this. null: as many as there are."""
 
     @model_validator(mode="after")
+    def _population_counts(self) -> Self:
+        if self.population is not None and self.accountant == "exact":
+            text = "exact counts what each client is used for, however many there are; leave it out, or take rdp or pld"
+            raise ValueError(f"population goes with accountant rdp or pld, got exact with {self.population}: {text}")
+        return self
+
+    @model_validator(mode="after")
     def _counts_samples(self) -> Self:
         others = {"accountant": "exact", "sampling": "auto", "epsilon": None, "population": None, "cohort": None}
         for key, default in others.items() if self.unit == "sample" else ():

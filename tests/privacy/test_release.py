@@ -190,6 +190,7 @@ def test_a_run_whose_noise_follows_its_length_gets_no_other_end(simulate: Simula
         ({"release": None}, "privacy: needs noise to account for, got none; add, for example,"),
         ({"release.multiplier": "auto"}, "release.multiplier: auto needs privacy.epsilon"),
         ({"release.multiplier": 0.0, "privacy.epsilon": 2.0}, "release.multiplier: must be above 0"),
+        ({"privacy.population": 1000}, "privacy: population goes with accountant rdp or pld, got exact with 1000"),
         ({"privacy.sampling": "poisson"}, "privacy: accountant must be rdp or pld with sampling: poisson"),
     ],
 )
