@@ -52,14 +52,14 @@ class Slices:
         self.whole, self._narrow = layout, narrow
         wide, small = all_in_heads(whole), all_in_heads(part)
         products = {f"{name}.weight" for name, layer in whole.named_modules() if isinstance(layer, PRODUCTS)}
-        self._cuts: dict[str, list[Cut]] = {}
+        self.cuts: dict[str, list[Cut]] = {}  # by the name of a parameter or buffer
         outputs: list[int] = []
         for mine, other in _pairs(layout.entries, narrow.entries):
             heads = (wide[mine.name], small[mine.name]) if mine.name in wide and mine.name in small else None
-            self._cuts[mine.name] = _cuts(mine, other, outputs if mine.name in products else (), heads)
+            self.cuts[mine.name] = _cuts(mine, other, outputs if mine.name in products else (), heads)
             outputs.append(mine.shape[0])
         for mine, other in _pairs(layout.buffers, narrow.buffers):
-            self._cuts[mine.name] = _cuts(mine, other)
+            self.cuts[mine.name] = _cuts(mine, other)
         self.has_heads = bool(wide)
         self.of = lru_cache(maxsize=8)(self._of)  # as a version's clients, and their neighbours, ask for it
 
@@ -76,7 +76,7 @@ class Slices:
         places, found = torch.arange(size), torch.zeros(small, dtype=torch.int64)
         for mine, other in _pairs(whole, narrow):
             kept = view_of(places[mine.offset : mine.offset + mine.size], mine)
-            for cut in self._cuts[mine.name]:
+            for cut in self.cuts[mine.name]:
                 kept = kept.index_select(cut.dim, cut.places(shift))
             view_of(found[other.offset : other.offset + other.size], other).copy_(kept)
         return found

@@ -64,6 +64,18 @@ def members(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:
     return f"{len(rows):,} values, mean {rows[column].mean():.4g}, largest {rows[column].max():.4g}."
 
 
+def by_level(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:
+    """Draws a metric of the models of a run over virtual time, with a line for each level: the mean of its models."""
+    levels = sorted(rows["level"].unique(), reverse=True)
+    for place, level in enumerate(levels):
+        mean = rows[rows["level"] == level].groupby("virtual_time")[column].mean()
+        axes.plot(mean.index, mean, color=style.colour(place), label=f"level {level:g}")
+    axes.set(xlabel=f"virtual time{groups.unit}", ylabel=str(rows["metric"].iloc[0]).replace("_", " "))
+    axes.legend()
+    group = groups.groups[rows["group"].iloc[0]]
+    return f"{group.first.id}: models of {len(levels)} levels."
+
+
 def histogram(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:
     """Draws which share of a group's rows has which value."""
     top = float(rows[column].max())

@@ -45,6 +45,19 @@ SECTIONS = (
         rows=_OWN,
     ),
     Section(
+        "levels",
+        "Models of several widths",
+        "Slices of the server's model, and clients' own models where they are evaluated, by level: the width as a "
+        "share of the server's. {shown}",
+        "evaluations",
+        ("value",),
+        draw.by_level,
+        by=("subject", "metric", "split"),
+        rows=pc.is_valid(pc.field("level")) & pc.is_valid(pc.field("value")),
+        further=("level", "virtual_time"),
+        single=True,
+    ),
+    Section(
         "partition",
         "Who holds which data",
         "Training samples by client and label. The darker a cell, the larger the label's share of the client's "
