@@ -6,6 +6,8 @@ from importlib.resources import files
 from itertools import product
 from typing import Any
 
+import numpy as np
+
 from raysim.algorithms import Central, Peer
 from raysim.data.sources.synthetic import Quadratic
 from raysim.models.dense import Vector
@@ -34,6 +36,12 @@ def trials(kind: Kind, part: type[Part], block: Raw) -> Iterator[Raw]:
         base = merged(base, SMALL["patient"])
     if getattr(part, "needs", None) == "targets":  # a metric or a loss
         base = merged(base, SMALL["regression"])
+    if getattr(part, "needs", None) == "several labels":
+        x = np.random.default_rng(0).standard_normal((160, 5), np.float32)
+        base = merged(base, {"data": {"name": "arrays", "arrays": {"x": x, "y": (x[:, :3] > 0).astype(int)}}})
+        base = merged(base, {"data": {"clients": 8, "partition": "iid", "task": "multi_label"}})
+    if kind.key == "release":
+        base = merged(base, SMALL["released"])
     if issubclass(part, Quadratic):
         base = merged(base, {"model": "vector", "world": {"dispatch": {"per_round": 1}}})
     if issubclass(part, Vector):

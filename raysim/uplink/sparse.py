@@ -51,7 +51,7 @@ class TopNumbers(Sparse):
         sent, start = torch.zeros_like(vector), 0
         for length in lengths:
             places = largest(vector[start : start + length], self.number(length)) + start
-            if len(places) < self.number(length):
+            if not len(places):
                 return Decoded(vector)  # so that NaN shows
             sent[places] = vector[places]
             start += length
@@ -77,8 +77,8 @@ class TopNumbers(Sparse):
 
 
 def largest(vector: Tensor, k: int) -> Tensor:
-    """Returns the places of the k numbers with the largest absolute values, (k,); of equal ones, the first. There are
-    fewer if there is NaN among the numbers."""
+    """Returns the places of the k numbers with the largest absolute values, (k,); of equal ones, the first; of
+    NaN, none."""
     import torch
 
     if k >= len(vector):
@@ -87,18 +87,18 @@ def largest(vector: Tensor, k: int) -> Tensor:
         places, sizes = _likely(vector, k)
     else:
         whole = vector.abs()
-        places = (whole >= torch.topk(whole, k).values[-1]).nonzero().flatten()
+        places = (~(whole < torch.topk(whole, k).values[-1])).nonzero().flatten()
         sizes = whole[places]
-    if len(places) < k:
-        return places
+    if bool(sizes.isnan().any()):
+        return places[:0]
     least = sizes.kthvalue(len(sizes) - k + 1).values
     above, equal = places[sizes > least], places[sizes == least]
     return torch.cat((above, equal[: k - len(above)]))
 
 
 def _likely(vector: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """Returns places among which the k largest are, and their absolute values: of a long vector not many more, which a
-    sample of it tells. This is many times as fast as `torch.topk`."""
+    """Returns places among which the k largest are, and all NaN, and their absolute values: of a long vector not many
+    more, which a sample of it tells. This is many times as fast as `torch.topk`."""
     import numpy as np
     import torch
 
@@ -106,9 +106,9 @@ def _likely(vector: Tensor, k: int) -> tuple[Tensor, Tensor]:
     some = sizes[::16]
     most = len(some) - (k * 3 // 32 + 8)  # a sixteenth and a half more
     bound = np.partition(some, most)[most] if most > 0 else 0.0
-    places = np.flatnonzero(sizes >= bound)
+    places = np.flatnonzero(~(sizes < bound))
     if len(places) < k:
-        places = np.flatnonzero(sizes >= 0)  # without NaN
+        places = np.arange(len(sizes))
     return torch.from_numpy(places), torch.from_numpy(sizes[places])
 
 
