@@ -104,6 +104,13 @@ def test_a_cohort_as_large_as_it_is_leaves_the_bits(simulate: Simulate) -> None:
     assert one.digest == other.digest and other.info["privacy"]["as_if"] == {"cohort": 3}
 
 
+def test_the_noise_of_a_cohort_does_not_follow_how_many_were_drawn(simulate: Simulate) -> None:
+    algorithm = {"name": "fedavg", "weights": "expected"}
+    raw = override(PRIVATE, algorithm=algorithm, world={"dispatch": {"probability": 0.3}}, privacy__cohort=40)
+    steps = simulate(raw).pandas("steps")
+    assert steps.used.nunique() > 1 and steps.noise_std.tolist() == approx([2.0 * 0.5 / 40] * len(steps))
+
+
 def test_the_same_bits_when_a_run_goes_on() -> None:
     """Its account, too, goes on."""
     one, other = carried_out(PRIVATE, PicklingPool(), stop_after=3), carried_out(PRIVATE)

@@ -105,6 +105,7 @@ def noise(
         multiplier = of_updates(multiplier, count_std)
     scale = multiplier * plan.sensitivity * max(map(abs, weights))
     if scenario.privacy is not None and scenario.privacy.cohort is not None:
-        scale *= len(weights) / scenario.privacy.cohort
+        fixed = getattr(scenario.algorithm, "weights", None) == "expected"
+        scale *= (expected if fixed and expected else len(weights)) / scenario.privacy.cohort
     clip = max(bound.at(dispatched.moment).max if bound else inf for dispatched in stepped.members)
     return StepNoise(scale, clip, count_std)
