@@ -1,5 +1,6 @@
 """Learning curves on matplotlib's axes, and as files for papers."""
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from matplotlib.figure import Figure
 from reported_runs import evaluation, made, step
 
 from results import NotComparable, Runs, load, write_json
+from results.groups import labels
 
 
 @pytest.fixture
@@ -123,3 +125,13 @@ def test_the_command_writes_files_of_a_given_size(runs: Runs, tmp_path: Path) ->
     assert command("plot", folder, "--metric", "loss", "--out", tmp_path / "three.svg").exit_code == 0
     assert "<svg" in (tmp_path / "three.svg").read_text()
     assert command("plot", folder, "--out", tmp_path / "four.gif").exit_code == 2
+
+
+def test_labels_name_the_parts_of_lists_where_that_tells_them_apart() -> None:
+    def of(*uplinks: Any) -> list[str]:
+        scenarios: list[Any] = [{"uplink": json.dumps(uplink)} for uplink in uplinks]
+        return labels(["uplink"], [tuple(scenario.values()) for scenario in scenarios], scenarios)
+
+    top, half = {"name": "top_k", "k": 1}, {"name": "half"}
+    assert of([], [half], [top, half]) == ["uplink=none", "uplink=half", "uplink=top_k+half"]
+    assert of([top], [{**top, "k": 2}]) == [f'uplink=[{{"name": "top_k", "k": {k}}}]' for k in (1, 2)]

@@ -8,14 +8,18 @@ import pytest
 import torch
 from pytest import approx
 
-from raysim.terms import Record
+from raysim.parts.rng import Stream
+from raysim.terms import ModelSizes, Record, Traffic, Trip
 from raysim.uplink.bits import Half, Sign
 from raysim.uplink.bounds import NormBound
-from raysim.uplink.chain import Transformed, passed
+from raysim.uplink.chain import Transformed, passed, traffic_of
 from raysim.uplink.levels import QSGD, Quantise, Ternary, levelled
 from raysim.uplink.low_rank import LowRankFactors
 from raysim.uplink.sparse import RandomNumbers, TopNumbers, golomb_bits
 from raysim.uplink.uplink import Size, Uplink, UplinkPoint
+from raysim.world import Cost
+from raysim.world.delay import ComputeDelay
+from raysim.world.distribution import Constant
 
 U = [3.0, -1.0, 0.5, -4.0]
 
@@ -199,6 +203,20 @@ def test_sizes(transforms: list[Uplink], bytes_: int) -> None:
     for transform in transforms:
         size = transform.size(size)
     assert size.bytes == bytes_
+
+
+@pytest.mark.parametrize(
+    ("transforms", "seconds"),
+    [([], 0.896840), ([Quantise()], 0.299214), ([TopNumbers(share=0.01, index="int32")], 0.115936)],
+)
+def test_delays_follow_from_sizes(transforms: list[Uplink], seconds: float) -> None:
+    """A vector of 199,210 numbers over a link of 1 MB/s with a latency of 0.1 s, without computing."""
+    one = Constant(value=1e6)
+    delay = ComputeDelay(flops_per_s=one, up_bytes_per_s=one, down_bytes_per_s=one, latency_s=0.1)
+    shapes = ((199, 1000), (210,))
+    trip = Trip(ModelSizes((199_210,), 1, 0), Traffic(796_840, 0), {(): shapes}, {}, None)
+    up = traffic_of(trip.tensors, transforms, (), trip).up
+    assert delay.duration(Stream(0, "delay"), 0, 0, Cost(0.0, 0, up, 0.0)) == approx(seconds, abs=1e-6)
 
 
 def test_sizes_of_short_vectors() -> None:
