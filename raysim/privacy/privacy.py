@@ -21,8 +21,8 @@ class Privacy(Part):
     With `release.multiplier: auto`, it is what that client has at the end. null: no limit."""
     accountant: Literal["exact", "rdp", "pld"] = "exact"
     """exact: what all steps show of a client is one Gaussian mechanism, whose epsilon has a closed form. rdp and pld:
-    Renyi divergences and privacy loss distributions of the package dp-accounting, raysim[privacy], for clients that are
-    sampled."""
+    Renyi divergences and privacy loss distributions of the package dp-accounting, raysim-fl[privacy], for sampled
+    clients."""
     sampling: Literal["auto", "none", "poisson"] = "auto"
     """poisson: each client takes part in each step with the same probability, drawn anew, and nobody sees who does,
     which lowers epsilon; needs `world.dispatch.probability`, rounds that wait for all, and accountant rdp or pld. none:

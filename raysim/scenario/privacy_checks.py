@@ -13,6 +13,7 @@ from raysim.terms import Arrival, Moment, Population, Round
 from raysim.uplink.bounds import bounded
 from raysim.world.availability import Always
 from raysim.world.delay import NoDelay
+from results.distribution import extra
 
 _NOISY = "{name: per_sample, clip: 1.0, noise: 1.0}"
 
@@ -84,7 +85,7 @@ def _sampling_problems(scenario: Scenario, accountant: str) -> Iterator[Problem]
             text = f"{must} with privacy.accountant: {accountant}, which takes clients to be sampled"
             yield Problem(key, f"{text}; change it, or take exact")
     if find_spec("dp_accounting") is None:
-        text = f"{accountant} needs the package dp-accounting, which is not installed; get raysim[privacy]"
+        text = f"{accountant} needs the package dp-accounting, which is not installed; {extra('privacy')}"
         yield Problem("privacy.accountant", text)
 
 

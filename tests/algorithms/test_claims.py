@@ -39,6 +39,8 @@ HELD = {
     "mifa": ["test_baselines::test_mifa_moves_on_in_rounds_without_arrivals"],
     "pfedme": ["test_baselines::test_pfedme_starts_at_the_received_model_or_at_its_own"],
     "port": ["test_mixtures::test_port_by_hand"],
+    "sgp": ["test_push::test_sgp_steps_and_then_mixes"],
+    "swift": ["test_peers::test_swift_sends_a_model_before_it_trains"],
     "scaffold": ["test_scaffold::test_scaffold_by_hand"],
 }
 

@@ -55,7 +55,11 @@ def test_stale_steps_are_shorter(simulate: Simulate, options: Raw, delay: float,
     picks: list[list[int]] = [[] for _ in range(4)]
     picks[0].append(0)
     picks[int(delay)].append(1)
-    world = {"dispatch": {"picks": picks}, "delay": {"name": "scripted", "delays": [[delay], [0.0]]}}
+    world = {
+        "dispatch": {"picks": picks},
+        "delay": {"name": "scripted", "delays": [[delay], [0.0]]},
+        "staleness": "rounds",
+    }
     assert x(simulate, fadas(4, [1.0, 1.0], world, buffer=2, **options)) == pytest.approx(expected, abs=1e-6)
 
 

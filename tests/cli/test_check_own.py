@@ -157,7 +157,7 @@ PEERS: Raw = {
     ("change", "expected"),
     [
         ({"topology": {"kind": "apart"}}, "`graph` must be connected, but no way leads from peer 0 to [1, 2, 3, 4, 5]"),
-        ({"topology": {"kind": "directed"}}, "`graph` must return an undirected networkx graph, got a directed one"),
+        ({"topology": {"kind": "directed"}}, "must return an undirected networkx graph, got DiGraph"),
         ({"topology": {"kind": "loops"}}, "`graph` must connect a peer with another, got [1] with themselves"),
         ({"topology": {"kind": "more"}}, "`graph` must have the peers 0 to 5 as nodes, got 8, such as 0, 1, 2, 3, 4"),
         (

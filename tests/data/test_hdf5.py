@@ -50,7 +50,7 @@ def test_stackoverflow_is_read_as_tensorflow_federated_leaves_it(
     with pytest.raises(ValueError, match="got none; raise `user_share`"):
         part.model_copy(update={"user_share": 1e-9}).load()
     monkeypatch.setitem(sys.modules, "h5py", None)
-    with pytest.raises(ValueError, match=r"`path` the package `h5py` must be there .*raysim\[hdf5\]"):
+    with pytest.raises(ValueError, match=r"`path` the package `h5py` must be there .*raysim-fl\[hdf5\]"):
         part.load()
 
 

@@ -14,7 +14,14 @@ NAMES = [part.model_fields["name"].default for part in ALGORITHMS if issubclass(
 OTHERS = [name for name in NAMES if name not in (*WITH_SERVER_DATA, "fedat")]  # the plain loop has no tiers
 HEADED: Raw = {"name": "mlp", "hidden": [16], "personal": ["head"]}
 ADAPTED: Raw = {"name": "mlp", "hidden": [16], "lora": {"rank": 2}}
-MODELS = {"flexlora": ADAPTED, "flora": {**ADAPTED, "lora": {"rank": 2, "merge": True}}}
+WHOLE: Raw = {"name": "mlp", "hidden": [16]}
+MODELS = {
+    "heterofl": WHOLE,
+    "fedrolex": WHOLE,
+    "fjord": WHOLE,
+    "flexlora": ADAPTED,
+    "flora": {**ADAPTED, "lora": {"rank": 2, "merge": True}},
+}
 
 
 @pytest.mark.parametrize("algorithm", [*OTHERS, "toys:Counting", "toys:Median"])

@@ -67,6 +67,7 @@ PARTS: dict[str, dict[str, Raw]] = {
         "accumulate": {"micro_batch": 3},
         "noise": {"std": 0.01},
         "sam": {},
+        "per_sample": {"clip": 0.5, "noise": 0.1},
     },
     "local.augment": {
         "crop": {"padding": 1},
@@ -98,6 +99,7 @@ PARTS: dict[str, dict[str, Raw]] = {
         "trimmed_mean": {"trim": 0.2},
         "krum": {"byzantine": 1},
         "bulyan": {"byzantine": 1},
+        "majority": {},
     },
     "world.dispatch.policy": {
         "by_samples": {},
@@ -121,7 +123,8 @@ KINDS = {
     "world.dispatch.policy": POLICIES,
     "clients": BEHAVIOURS,
 }
-PLAIN = {"mean", "uniform", "honest", "huber"}  # what the base has already, and a loss of targets
+# What the base has already, and losses of targets and of several labels.
+PLAIN = {"mean", "uniform", "honest", "huber", "binary_cross_entropy"}
 IDENTITIES: dict[str, list[Raw]] = {
     "local.optimizer": [{"name": "sgd"}],
     "local.gradients": [

@@ -10,7 +10,7 @@ from pytest import approx
 from raysim import ScenarioError, parse_scenario
 from raysim.privacy.sampled import Sampled
 
-needs_library = pytest.mark.skipif(find_spec("dp_accounting") is None, reason="it needs raysim[privacy]")
+needs_library = pytest.mark.skipif(find_spec("dp_accounting") is None, reason="it needs raysim-fl[privacy]")
 SAMPLED = digits(
     algorithm={"name": "fedavg", "weights": "expected"},
     world={"dispatch": {"probability": 0.5}},

@@ -232,7 +232,7 @@ world: {delay: *slow, dispatch: {per_round: 5}}
     ("text", "problem"),
     [
         ("extends: first.yaml", r"first\.yaml: extends: must not come back to this file, got first\.yaml"),
-        ("extends: [a.yaml]", r"extends: must be the path of a YAML file, as seen from this one, got \[a\.yaml\]"),
+        ("extends: [a.yaml]", r"extends: must be the path of a YAML file, as seen from this one, got \['a\.yaml'\]"),
         ("extends: none.yaml", r"none\.yaml: cannot be read"),
     ],
 )

@@ -65,7 +65,7 @@ from raysim.parts.errors import ScenarioError
         ),
         (
             {"topology": {"name": "random", "redraw_every": 2}, "world": GOSSIP},
-            "topology: must not be redrawn for peers that do not wait for each other; leave `redraw_every` out",
+            "topology: must not be redrawn by rounds for peers that do not wait for each other, who have none; set",
         ),
         (
             {"world": {"delay": {"name": "scripted", "unit": "seconds", "delays": [[1.0] * 6] * 9 + [[1.0] * 5]}}},

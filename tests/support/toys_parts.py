@@ -24,7 +24,18 @@ from raysim.parts.rng import Stream, generator
 from raysim.privacy import Release
 from raysim.schedules import Schedule
 from raysim.uplink import Decoded, Uplink
-from raysim.world import Availability, Candidates, Cost, Delay, Distribution, EdgeDelay, Policy, Topology, Weighting
+from raysim.world import (
+    Availability,
+    Candidates,
+    Cost,
+    Delay,
+    Distribution,
+    EdgeDelay,
+    Links,
+    Policy,
+    Topology,
+    Weighting,
+)
 from raysim.world.delay import TimeUnit
 
 
@@ -153,6 +164,18 @@ class Message(EdgeDelay, Coin):
     """Messages take one of two times."""
 
     name: str = "message"
+
+
+class ByDay(Links):
+    """All edges are there in every other second."""
+
+    name: str = "by_day"
+
+    def up(self, graph: Any, time: float) -> Any:
+        return np.full(len(graph.source), int(time) % 2 == 0)
+
+    def next_change(self, time: float) -> float:
+        return float(int(time) + 1)
 
 
 class Lowest(Policy):
