@@ -17,7 +17,7 @@ def serve(
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 8470,
 ) -> None:
-    """Show the runs in a folder, runs/ by default, in a browser: lists, curves side by side, and who works."""
+    """Show the runs in a folder, runs/ by default, in a browser: a list, and curves side by side."""
     from aiohttp import web
 
     from results.serve import application
