@@ -48,7 +48,7 @@ def blocks(page: str) -> list[Block]:
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder with the scenarios and traces that pages name, made short. What is imported from it is forgotten afterwards."""
+    """A folder with scenarios and traces that pages name, made short. Imports from it are forgotten afterwards."""
     (tmp_path / "scenarios" / "algorithms").mkdir(parents=True)
     shipped = ROOT / "scenarios"
     shutil.copytree(ROOT / "examples" / "traces", tmp_path / "examples" / "traces")
