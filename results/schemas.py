@@ -78,7 +78,7 @@ class StepRow(TimedRow):
     )
     clipped_share: Number | None = optional(
         "Share of the updates that the last clip_norm of `uplink` shortened; null without one, and in a dry run.",
-        "sparse",
+        "derived",
     )
     noise_std: Number | None = optional(
         "Standard deviation of the noise in each entry of the sum that the server's rule gets; null without a release, "
