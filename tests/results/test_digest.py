@@ -10,7 +10,7 @@ from table_rows import ROWS as UPDATES
 from table_rows import update, written
 
 from results import TABLES, Writer
-from results.columns import described
+from results.columns import described, is_marked
 from results.schemas import ROWS
 
 
@@ -71,4 +71,5 @@ def test_the_digest_tells_every_column_of_every_table_but_the_run_wall_and_estim
 
     same = digest("same")
     told = {column.name for column in columns if digest(column.name, **{column.name: other[column.type]}) != same}
-    assert told == {column.name for column in columns if not (column.wall or column.estimated or column.derived)}
+    derived = {column.name for column in TABLES[table] if is_marked(column, "derived")}
+    assert told == {column.name for column in columns if not (column.wall or column.estimated)} - derived
