@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,7 +79,8 @@ class TraceDelay(Delay):
         return True
 
 
-class Devices(NamedTuple):
+@dataclass(frozen=True, eq=False)  # scenarios are compared by their keys, and arrays cannot be compared
+class Devices:
     """The devices of a trace, and who has which."""
 
     speeds: NDArray[np.float64]  # (devices, 5): a column for each name in _OWN
