@@ -27,7 +27,7 @@ def final(simulate: Simulate, algorithm: Any, rounds: int, topology: Any = FOUR,
 
 
 def averaged(simulate: Simulate, algorithm: Any, rounds: int, topology: Any = FOUR, **more: Any) -> list[float]:
-    """The same of peers that first train to 1, 2 and 6."""
+    """Push-sum averaging of peers that first train to 1, 2 and 6."""
     data = {"name": "quadratic", "centers": [1.0, 2.0, 6.0]}
     return final(simulate, algorithm, rounds, topology, data=data, local={"lr": 1.0, "batch_size": None}, **more)
 

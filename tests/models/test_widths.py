@@ -113,7 +113,7 @@ def test_a_slice_is_a_network_of_the_same_kind(part: ModelPart, shape: Any, shif
 
 
 def test_units_are_cut_inside_each_head() -> None:
-    """Of 2 heads of 4 units, each keeps 2: in queries, keys and values, and in what enters the last product."""
+    """Two heads of 4 units keep 2 each: in queries, keys and values, and in what enters the last product."""
     part, shape, _ = Transformer(width=8, heads=2, layers=2, personal=()), TEXT, None
     whole, narrow = modules(part, shape, 0.5)
     places = torch.arange(whole[1].size)

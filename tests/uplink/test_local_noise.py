@@ -42,7 +42,7 @@ def test_laplace_noise_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_laplace_noise_has_its_law() -> None:
-    """Of scale 1: the mean of |x| is 1, and that of x^2 is 2."""
+    """With scale 1, the mean of |x| is 1, and that of x^2 is 2."""
     drawn = through([NormBound(max=2.0, order=1), LaplaceNoise(epsilon=4.0)], ZEROS)
     assert float(drawn.abs().mean()) == approx(1, rel=0.02)
     assert float(drawn.square().mean()) == approx(2, rel=0.04)

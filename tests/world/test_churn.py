@@ -88,7 +88,7 @@ def test_a_round_begins_when_somebody_is_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("synchronous", [True, False])
 def test_the_mass_of_a_push_sum_is_told_with_each_evaluation(simulate: Simulate, synchronous: bool) -> None:
-    """Of peers that all have 1, what is mixed is the weights themselves. Without a notice, lost ones are gone."""
+    """All peers have 1, so what is mixed is the weights themselves. Without a notice, lost ones are gone."""
     topology = {"name": "exponential", "one_peer": True, "period_s": 3.0}
     world = {**GOSSIP, "synchronous": synchronous, "availability": COMING, "loss": 0.1}
     raw = centers([[1.0]] * 6, 8, topology=topology, world=world, algorithm="toys_peers:PushSum")

@@ -41,7 +41,7 @@ def test_exchanges_by_hand() -> None:
 
 @pytest.mark.parametrize("loss", [0.0, 0.3])
 def test_no_peer_is_in_two_exchanges_and_none_waits_for_ever(loss: float) -> None:
-    """Of a hundred peers on a graph with circles, all go on, and each change of a model has its own number."""
+    """A hundred peers on a graph with circles all go on, and each change of a model has its own number."""
     world = World.model_validate(
         {"synchronous": False, "delay": SECONDS, "edge_delay": {"name": "exponential", "mean": 1.0}, "loss": loss}
     )

@@ -146,7 +146,7 @@ def test_a_policy_beside_a_list_of_picks_is_refused() -> None:
 
 
 def test_each_client_is_picked_with_its_probability_whoever_else_is() -> None:
-    """Of 20 clients over 1000 rounds, within 4 deviations; the number in a round has the variance of its law."""
+    """It holds for 20 clients over 1000 rounds, within 4 deviations; their number has the variance of its law."""
     found = picks({"probability": 0.3}, clients=20, rounds=1000, late="discard", empty=True)
     times = Counter(client for picked in found for client in picked)
     assert all(abs(times[client] - 300) < 4 * np.sqrt(1000 * 0.3 * 0.7) for client in range(20))
