@@ -15,9 +15,11 @@ from raysim.uplink.chain import traffic_of
 from raysim.workers.replies import WorkCost
 from raysim.world import Cost, Neighbours
 from raysim.world.clock import Horizon
+from raysim.world.gossip_timeline import GossipTimeline
 from raysim.world.pairs_timeline import PairsTimeline
 from raysim.world.peers_timeline import PeersTimeline
 from raysim.world.roster import first_delays
+from raysim.world.rounds_timeline import RoundsTimeline
 from raysim.world.server_happening import Dispatched
 from raysim.world.server_timeline import ServerTimeline
 
@@ -134,9 +136,9 @@ def of_peers(scenario: Scenario, samples: NDArray[np.int64], measure: Callable[[
             return Cost(peer_cost.forward_flops * passes, down, up, passes / 3)
 
     horizon, peers = scenario.run.horizon, len(samples)
-    kind = PairsTimeline if scenario.peer.pairs else PeersTimeline
-    given = (scenario.world, scenario.topology, peers, horizon, scenario.seed, cost)
-    peer = scenario.peer
+    peer, world = scenario.peer, scenario.world
+    kind = PairsTimeline if peer.pairs else RoundsTimeline if world.synchronous else GossipTimeline
+    given = (world, scenario.topology, peers, horizon, scenario.seed, cost)
     return kind(*given, consumes=peer.consumes, lag=peer.lag, sends_first=peer.sends_state)
 
 

@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 from raysim.parts.rng import Stream
 from raysim.world.clock import Clock
+from raysim.world.gossip_timeline import GossipTimeline
 from raysim.world.mixing import Neighbours
 from raysim.world.network import Sent
-from raysim.world.peers_timeline import Answered, Exchanged, Heard, Mixed, Next, PeersTimeline
+from raysim.world.peers_timeline import Answered, Exchanged, Heard, Mixed, Next
 
 NOBODY = -1  # in place of the peer that is asked, where a peer has no neighbour
 
@@ -33,15 +34,15 @@ def _only(other: int, messages: int) -> Neighbours:
     return Neighbours((other,), (0.5,), (other,) * messages, (0.5,) * messages)
 
 
-class PairsTimeline(PeersTimeline):
+class PairsTimeline(GossipTimeline):
     """What happens in a run of peers of which two at a time exchange models. A round is over after as many exchanges as
     there are peers. If one of its messages is lost, an exchange ends when it begins, and both keep their models."""
 
-    def _foresee(self) -> None:
+    def _first(self) -> tuple[Next, ...]:
         self._draws = Stream(self._seed, "neighbour")
         # Of each exchange of the run: who was asked, when, and when it began; whether both models were exchanged.
         self._whom, self._asked, self._began, self._done = array("i"), array("d"), array("d"), array("b")
-        super()._foresee()
+        return super()._first()
 
     def _near(self, peer: int, number: int, began: float) -> Neighbours:
         return _only(int(peer == 0), 1)  # any
@@ -104,7 +105,7 @@ class PairsTimeline(PeersTimeline):
             for waited in sorted(waiting[peer] | waiting[other]):
                 begin(waited)
 
-    def _in_gossip(self) -> Iterator[Exchanged]:
+    def __iter__(self) -> Iterator[Exchanged]:
         mixed, trains = [], [0.0] * self.peers  # when each peer began to train
         numbers = [0] * self.peers  # exchanges that each peer asked for
         for serial, time in enumerate(self._times):

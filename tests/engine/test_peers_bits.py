@@ -22,7 +22,7 @@ from raysim.runs.execution import Execution
 from raysim.workers.peer_requests import MixRequest
 from raysim.world import World
 from raysim.world.clock import Horizon
-from raysim.world.peers_timeline import PeersTimeline
+from raysim.world.gossip_timeline import GossipTimeline
 from raysim.world.topology import Line
 
 
@@ -171,7 +171,7 @@ def test_a_chunk_is_cut_where_a_peer_needs_what_another_makes() -> None:
     world = World.model_validate({"synchronous": False, "delay": delay})
     mixes = [
         mixed
-        for exchanged in PeersTimeline(world, Line(), 2, Horizon(4, every_rounds=1), seed=0)
+        for exchanged in GossipTimeline(world, Line(), 2, Horizon(4, every_rounds=1), seed=0)
         for mixed in exchanged.mixed
     ]
     chunks = [[(mixed.peer, mixed.number) for mixed in chunk] for chunk in cut(mixes, 3)]

@@ -15,9 +15,10 @@ from raysim.world import Topology, World
 from raysim.world.clock import Horizon
 from raysim.world.directed_topology import DirectedRing, ExponentialGraph
 from raysim.world.equi_topology import EquiDyn
+from raysim.world.gossip_timeline import GossipTimeline
 from raysim.world.matchings import Matching
-from raysim.world.peers_timeline import PeersTimeline
 from raysim.world.random_topology import ErdosRenyi
+from raysim.world.rounds_timeline import RoundsTimeline
 from raysim.world.topology import Complete
 
 SECOND: Raw = {"delay": {"name": "constant", "value": 1.0, "unit": "seconds"}}
@@ -69,7 +70,7 @@ def test_training_pauses_while_a_peer_is_away(tmp_path: Path) -> None:
     delay = {"name": "constant", "value": 2.0, "unit": "seconds"}
     there = trace(tmp_path, "0,0,3\n0,7,8\n0,9,100\n1,0,100\n")
     world = World.model_validate({"synchronous": False, "delay": delay, "availability": there})
-    rounds = list(PeersTimeline(world, Complete(), 2, Horizon(5, every_rounds=1), seed=0))
+    rounds = list(GossipTimeline(world, Complete(), 2, Horizon(5, every_rounds=1), seed=0))
     mixed = [mix for exchanged in rounds for mix in exchanged.mixed]
     assert [mix.time for mix in mixed if mix.peer == 0] == [2.0, 9.0, 11.0, 13.0]
     assert [mix.time for mix in mixed if mix.peer == 1] == [2.0, 4.0, 6.0, 8.0, 10.0, 12.0]
@@ -81,7 +82,7 @@ def test_training_pauses_while_a_peer_is_away(tmp_path: Path) -> None:
 def test_a_round_begins_when_somebody_is_there(tmp_path: Path) -> None:
     there = trace(tmp_path, "0,5,6\n1,5.5,9\n")
     world = World.model_validate({**SECOND, "availability": there})
-    rounds = list(PeersTimeline(world, Complete(), 2, Horizon(3, every_rounds=1), seed=0))
+    rounds = list(RoundsTimeline(world, Complete(), 2, Horizon(3, every_rounds=1), seed=0))
     assert [(exchanged.time, exchanged.present) for exchanged in rounds] == [(6.0, (0,)), (7.0, (1,)), (8.0, (1,))]
     assert [mix.serial for exchanged in rounds for mix in exchanged.mixed] == [0, 1, 2]
 
@@ -136,7 +137,8 @@ def test_mass_is_kept_with_losses_churn_and_delays(
     there = {"name": "random", "probability": probability, "slot": 0.7}
     delays = {"delay": SECONDS, "edge_delay": {"name": "uniform", "low": 0.0, "high": 2 * mean}}
     raw = {**delays, "availability": there, "loss": loss, "on_loss": "kept", "synchronous": synchronous, "leave": leave}
-    timeline = PeersTimeline(World.model_validate(raw), topology, peers, Horizon(15), seed, consumes=True)
+    kind = RoundsTimeline if synchronous else GossipTimeline
+    timeline = kind(World.model_validate(raw), topology, peers, Horizon(15), seed, consumes=True)
     mass, sent = [1.0] * peers, dict[tuple[int, int], float]()  # sent: what each message is a share of
     under_way: dict[tuple[int, int, int], float] = {}
     for exchanged in timeline:

@@ -6,10 +6,12 @@ import pytest
 
 from raysim.world import World
 from raysim.world.clock import Horizon
+from raysim.world.gossip_timeline import GossipTimeline
 from raysim.world.mixing import NeighbourMean
 from raysim.world.network import Mail, Sent
-from raysim.world.peers_timeline import Mixed, PeersTimeline
+from raysim.world.peers_timeline import Mixed
 from raysim.world.random_topology import Regular
+from raysim.world.rounds_timeline import RoundsTimeline
 from raysim.world.topology import Line, Ring
 
 # --- rounds -----------------------------------------------------------------------------------------------------------
@@ -19,7 +21,7 @@ def test_in_seconds_a_round_ends_with_its_last_message() -> None:
     """Trainings take 1 and 3 s, then 2 and 1 s; messages half a second."""
     delay = {"name": "scripted", "unit": "seconds", "delays": ((1.0, 2.0), (3.0, 1.0))}
     world = World.model_validate({"delay": delay, "edge_delay": {"name": "constant", "value": 0.5}})
-    rounds = list(PeersTimeline(world, Line(), 2, Horizon(2, every_rounds=1), seed=0))
+    rounds = list(RoundsTimeline(world, Line(), 2, Horizon(2, every_rounds=1), seed=0))
     assert [exchanged.time for exchanged in rounds] == [3.5, 6.0]
     assert [[mixed.trained for mixed in exchanged.mixed] for exchanged in rounds] == [[1.0, 3.0], [5.5, 4.5]]
     assert all(heard.age == 0 for exchanged in rounds for mixed in exchanged.mixed for heard in mixed.inbox)
@@ -41,7 +43,7 @@ def test_gossip_on_a_line_by_hand() -> None:
     world = World.model_validate(
         {"synchronous": False, "delay": delay, "edge_delay": {"name": "constant", "value": 0.5}}
     )
-    timeline = PeersTimeline(world, Line(weights=NeighbourMean(beta=0.5)), 3, Horizon(2, every_rounds=1), seed=0)
+    timeline = GossipTimeline(world, Line(weights=NeighbourMean(beta=0.5)), 3, Horizon(2, every_rounds=1), seed=0)
     first, last = rounds = list(timeline)
     assert [exchanged.time for exchanged in rounds] == [2.0, 4.0]
     assert [(m.time, m.peer, m.number, m.began, heard(m)) for m in first.mixed] == [
@@ -86,13 +88,13 @@ def test_gossip_without_durations_is_an_error() -> None:
     with pytest.raises(
         ValueError, match=r"must be longer than 0 seconds for peers that do not wait, got 0\.0 for peer 0"
     ):
-        PeersTimeline(world, Ring(), 3, Horizon(1, every_rounds=1), seed=0)
+        GossipTimeline(world, Ring(), 3, Horizon(1, every_rounds=1), seed=0)
 
 
 def test_a_thousand_peers_have_a_timeline_in_a_moment() -> None:
     """Every message of a round is heard once, by everybody's neighbours."""
     world = World.model_validate({})
-    (exchanged,) = list(PeersTimeline(world, Regular(degree=4), 1000, Horizon(1, every_rounds=1), seed=0))
+    (exchanged,) = list(RoundsTimeline(world, Regular(degree=4), 1000, Horizon(1, every_rounds=1), seed=0))
     sent = {(message.source, message.target) for mixed in exchanged.mixed for message in mixed.sent}
     assert sent == {(message.peer, mixed.peer) for mixed in exchanged.mixed for message in mixed.inbox}
     assert len(sent) == 4000
@@ -102,7 +104,7 @@ def test_messages_that_are_consumed_are_heard_once_each_in_order_of_sending() ->
     delay = {"name": "log_normal", "median": 1.0, "sigma": 0.5, "unit": "seconds"}
     edge_delay = {"name": "exponential", "mean": 2.0}
     world = World.model_validate({"synchronous": False, "delay": delay, "edge_delay": edge_delay, "loss": 0.2})
-    rounds = list(PeersTimeline(world, Ring(), 5, Horizon(60, every_rounds=1), seed=0, consumes=True))
+    rounds = list(GossipTimeline(world, Ring(), 5, Horizon(60, every_rounds=1), seed=0, consumes=True))
     mixes = [mix for exchanged in rounds for mix in exchanged.mixed]
     arrivals = {(s.source, s.number, s.target): s.arrives for mix in mixes for s in mix.sent if s.arrives is not None}
     heard = Counter((one.peer, one.number, mix.peer) for mix in mixes for one in mix.inbox)
