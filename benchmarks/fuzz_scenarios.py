@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support"), str(ROOT / "tests" / "scenario")]
+sys.path[:0] = [str(ROOT), *(str(ROOT / "tests" / name) for name in ("", "support", "scenario"))]
 
 import mutations  # noqa: E402
 
