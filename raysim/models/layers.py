@@ -110,7 +110,7 @@ class ResidualBlock(nn.Module):
     """Two convolutions with batch normalisation and ReLU, and a shortcut without parameters.
 
     Where the block halves the image and doubles the channels, the shortcut takes every second pixel and adds channels
-    of zeros, half of them before and half behind (He, Zhang, Ren, Sun, CVPR 2016, section 4.2, option A).
+    of zeros behind (He, Zhang, Ren, Sun, CVPR 2016, section 4.2, option A), so that the first channels stay the first.
     """
 
     def __init__(self, inputs: int, outputs: int) -> None:
@@ -122,8 +122,7 @@ class ResidualBlock(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         y = self.norm2(self.conv2(self.norm1(self.conv1(x)).relu()))
         if self.stride > 1:
-            added = (y.shape[1] - x.shape[1]) // 2
-            x = F.pad(x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, added, added))
+            x = F.pad(x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, 0, y.shape[1] - x.shape[1]))
         return torch.relu(y + x)
 
 

@@ -123,17 +123,17 @@ def _cuts(
 
 @torch.no_grad()
 def require_consistent(
-    whole: tuple[nn.Module, Layout], part: tuple[nn.Module, Layout], slices: Slices, x: Tensor
+    whole: tuple[nn.Module, Layout], part: tuple[nn.Module, Layout], slices: Slices, x: Tensor, shift: int = 0
 ) -> None:
     """Raises BadValue, which names the layer, unless the narrower module computes what the whole one does where all
     that it lacks is zero. Both modules are changed.
 
     Layers that normalise over units are left out on both sides, and attention, whose softmax depends on the size of
-    heads, is not looked at. x: some inputs.
+    heads, is not looked at. x: some inputs. shift: the first unit of the slice.
     """
     if slices.has_heads:
         return
-    index = slices.of(1).w
+    index = slices.of(shift).w
     draw = torch.Generator().manual_seed(torch_seed(0, "consistent"))
     small = 0.1 * torch.randn(len(index), generator=draw)
     large = torch.zeros(whole[1].size)

@@ -86,7 +86,7 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
         levels = {}
         for level in self.scenario.levels:
             with located("capacity.levels"):
-                require_slice(level, self.network, self.some(2))
+                require_slice(level, self.network, self.some(2), self.first_unit(-1))
             levels[level] = self._cost(level)
         return self._cost(1.0)._replace(levels=levels)
 

@@ -103,10 +103,10 @@ class Variant:
         return constant + round(sum(kept.values()) * batch / len(y))
 
 
-def require_slice(level: float, make: Callable[[float], Net], x: Any) -> None:
+def require_slice(level: float, make: Callable[[float], Net], x: Any, shift: int) -> None:
     """Raises BadValue, which names the layer, where the model of a level is no slice of the server's.
 
-    make: makes a network of a width. x: some inputs.
+    make: makes a network of a width. x: some inputs. shift: the first unit of a slice that goes round, if any does.
     """
     (module, layout), (part, narrow) = ((net.module, net.layout) for net in (make(1.0), make(level)))
-    require_consistent((module, layout), (part, narrow), Slices(module, layout, part, narrow), x)
+    require_consistent((module, layout), (part, narrow), Slices(module, layout, part, narrow), x, shift)

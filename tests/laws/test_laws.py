@@ -173,6 +173,11 @@ BROKEN = {
     "DropsAlways": ("In eval mode", "must predict the same each time in eval mode, got values"),
     "SeesTheBatch": ("In eval mode", "must predict a sample alike alone and in a batch"),
     "KeepsOutside": ("Its parameters go into one flat vector", "must predict the same once another module's vector"),
+    "JoinsOtherUnits": ("At half of its widths", "build_at: head of a narrower model does not compute a part of what"),
+    "GrowsWhereCut": (
+        "At half of its widths",
+        "build_at: one.weight must be larger in the server's model, got (4, 64)",
+    ),
     "OtherOutputs": ("A run with it goes", "must return logits (n, 10), one for each of 10 labels, got shape"),
     "NeedsSamples": ("It runs where some clients hold no samples", "AssertionError"),
     "NeedsNeighbours": ("A run with it goes", "AssertionError"),

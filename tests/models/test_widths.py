@@ -84,6 +84,7 @@ def slices(whole: tuple[nn.Module, Layout], part: tuple[nn.Module, Layout]) -> S
 MODELS: list[tuple[ModelPart, Any]] = [
     (MLP(hidden=(10, 7)), (8, 8)),
     (CNN(channels=(10, 6), hidden=20), (1, 28, 28)),
+    (ResNet(depth=14, personal=()), IMAGE),
     (Torchvision(model="resnet18"), IMAGE),
     (Torchvision(model="mobilenet_v2"), IMAGE),
     (Torchvision(model="vit_b_32"), IMAGE),
@@ -109,7 +110,7 @@ def test_a_slice_is_a_network_of_the_same_kind(part: ModelPart, shape: Any, shif
     inputs = 0 if shape == TEXT else 1
     assert sizes[0][0][inputs] == sizes[1][0][inputs]
     x = torch.randint(0, 10, (2, *shape)) if shape == TEXT else torch.randn(2, *shape)
-    require_consistent(whole, narrow, found, x)
+    require_consistent(whole, narrow, found, x, shift)
 
 
 def test_units_are_cut_inside_each_head() -> None:
@@ -139,16 +140,16 @@ def test_widths_are_rounded_up() -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "shape", "text"),
+    ("part", "shape", "shift", "text"),
     [
-        (Module(module="test_widths:Joined"), (8, 8), "head of a narrower model does not compute"),
-        (Module(module="test_widths:Modulated"), (8, 8), "mixing is a Mixing, which cannot be cut"),
-        (ResNet(personal=()), IMAGE, "group2.1.conv1 of a narrower model does not compute"),
-        (Torchvision(model="resnext50_32x4d"), IMAGE, "layer1.0.conv2 is a convolution in 32 groups"),
-        (MLP(hidden=()), (8, 8), "must have hidden layers"),
+        (Module(module="test_widths:Joined"), (8, 8), 0, "head of a narrower model does not compute"),
+        (Module(module="test_widths:Modulated"), (8, 8), 0, "mixing is a Mixing, which cannot be cut"),
+        (ResNet(depth=14, personal=()), IMAGE, -1, "group2.1.conv1 of a narrower model does not compute"),
+        (Torchvision(model="resnext50_32x4d"), IMAGE, 0, "layer1.0.conv2 is a convolution in 32 groups"),
+        (MLP(hidden=()), (8, 8), 0, "must have hidden layers"),
     ],
 )
-def test_what_cannot_be_cut_names_the_layer(part: ModelPart, shape: Any, text: str) -> None:
+def test_what_cannot_be_cut_names_the_layer(part: ModelPart, shape: Any, shift: int, text: str) -> None:
     with pytest.raises(BadValue, match=text):
         whole, narrow = modules(part, shape, 0.5)
-        require_consistent(whole, narrow, slices(whole, narrow), torch.randn(2, *shape))
+        require_consistent(whole, narrow, slices(whole, narrow), torch.randn(2, *shape), shift)

@@ -456,6 +456,38 @@ class OtherValues(RightModel):
         net.x.weight.data += next(COUNT)
 
 
+class JoinsOtherUnits(RightModel):
+    """Its narrower form has the first units of each of two layers, which are not the first of both together."""
+
+    def build_at(self, width: float, shape: tuple[int, ...], num_classes: int) -> Any:
+        return self.of_units(round(4 * width), num_classes)
+
+    def build(self, shape: tuple[int, ...], num_classes: int) -> Any:
+        return self.of_units(4, num_classes)
+
+    def of_units(self, units: int, num_classes: int) -> Any:
+        import torch
+
+        class Net(torch.nn.Module):
+            def __init__(own) -> None:
+                super().__init__()
+                own.one, own.other = torch.nn.Linear(64, units), torch.nn.Linear(64, units)
+                own.head = torch.nn.Linear(2 * units, num_classes)
+
+            def forward(own, x: Any) -> Any:
+                x = x.flatten(1)
+                return own.head(torch.cat((own.one(x), own.other(x)), 1))
+
+        return Net()
+
+
+class GrowsWhereCut(JoinsOtherUnits):
+    """Its narrower form has more units."""
+
+    def build_at(self, width: float, shape: tuple[int, ...], num_classes: int) -> Any:
+        return self.of_units(8, num_classes)
+
+
 class DropsAlways(RightModel):
     def predict(self, net: Any, x: Any) -> Any:
         import torch
