@@ -10,6 +10,7 @@ from raysim.data.dataset import IGNORED, Dataset, Loss, Split
 from raysim.data.meaning import InputMeaning, LabelMeaning, Meaning
 from raysim.data.named import are_pixels, by_name, shape_of
 from raysim.data.sources.source import Source
+from raysim.data.sources.subset import balanced
 from raysim.parts.errors import BadValue
 
 STORED = {"uint8", "int16", "int32", "float32"}  # types of inputs
@@ -21,6 +22,11 @@ def load(data: Source) -> Dataset:
     if wrong := wrong_with(dataset, data.classes):
         where = f" of {path!r}" if path else ""
         raise BadValue(f"{data.name}.load{where}: {wrong}")
+    splits = {"train": dataset.train, "test": dataset.test}
+    for name, split in splits.items():  # of which most sources have taken as many as they should
+        if (limit := getattr(data, key := f"{name}_samples")) not in (None, len(split)):
+            splits[name] = balanced(split, limit, dataset.num_classes, key)
+    dataset = replace(dataset, train=splits["train"], test=splits["test"])
     columns = {name: len(set(values.tolist())) for name, values in dataset.train.columns.items()}
     return replace(dataset, meaning=replace(dataset.meaning or meaning_of(dataset), columns=columns))
 

@@ -87,14 +87,13 @@ def _guesses(path: Path) -> Iterator[Guess]:
         if name == "image_folder":
             yield Guess("size", 32, "pixels; pictures of other sizes are resized")
         if name == "client_files":
-            clients = len({file.stem for file in found[name]})
-            yield from _among("natural", "a file for each client", clients)
+            yield Guess("clients", "file", f"{len({file.stem for file in found[name]})} names of files")
         else:
-            yield from _among("iid", "nothing says whose samples they are")
+            yield from _iid("nothing says whose samples they are")
 
 
-def _among(partition: str, why: str, clients: int = 10) -> tuple[Guess, Guess]:
-    return Guess("clients", clients), Guess("partition", partition, why)
+def _iid(why: str) -> tuple[Guess, Guess]:
+    return Guess("clients", 10), Guess("partition", "iid", why)
 
 
 def _table(path: Path) -> Iterator[Guess]:
@@ -164,11 +163,11 @@ def _columns(rows: Rows, names: list[str]) -> Iterator[Guess]:
     if kinds:
         yield Guess("categorical", kinds, "texts of few values")
     if owner is None:
-        yield from _among("iid", "no column seems to say whose rows they are")
+        yield from _iid("no column seems to say whose rows they are")
     else:
-        owners = len(set(plain(table, owner).tolist()))
-        yield Guess("client", owner, "its name; each value is a client")
-        yield from _among("natural", f"{owners} values of {owner!r}", owners)
+        yield Guess(
+            "clients", owner, f"its name; each of its {len(set(plain(table, owner).tolist()))} values is a client"
+        )
 
 
 def _task(y: np.ndarray) -> Iterator[Guess]:
@@ -207,10 +206,10 @@ def _arrays(path: Path) -> Iterator[Guess]:
     named = [one for one in arrays if re.fullmatch(_OWNERS, one.removesuffix("_train").lower())]
     if named:
         owners = len(set(one_axis(arrays[named[0]]).tolist()))
-        by = {"name": "natural", "by": named[0].removesuffix("_train")}
-        yield from (Guess("clients", owners, f"values of {named[0]!r}"), Guess("partition", by, "its name"))
+        why = f"its name; each of its {owners} values is a client"
+        yield Guess("clients", named[0].removesuffix("_train"), why)
     else:
-        yield from _among("iid", "no array seems to say whose samples they are")
+        yield from _iid("no array seems to say whose samples they are")
 
 
 def _inputs(x: np.ndarray) -> tuple[str, str]:

@@ -23,7 +23,8 @@ def part(**settings: Any) -> Any:
 
 
 def load(**settings: Any) -> Dataset:
-    dataset = part(clients=2, partition="iid", **settings).load()
+    among = {} if "clients" in settings else {"clients": 2, "partition": "iid"}
+    dataset = part(**among, **settings).load()
     assert isinstance(dataset, Dataset)
     return dataset
 

@@ -31,7 +31,7 @@ def test_each_file_is_a_client_in_the_order_of_numbers(pfllib: bool, tmp_path: P
     scenario = raysim.parse_scenario(raw)
     loaded = scenario.data.load()
     assert loaded.train.x.tolist() == [[0, 1], [2, 3], [4, 5], *[[6, 7]] * 3]
-    assert loaded.train.y.tolist() == [0, 1, 1, 0, 0, 1] and loaded.test.columns["user"].tolist() == [0, 1]
+    assert loaded.train.y.tolist() == [0, 1, 1, 0, 0, 1] and loaded.test.columns["file"].tolist() == [0, 1]
     result = raysim.run(scenario, inline=True, out=tmp_path / "runs")
     assert result.pandas("updates").sort_values("client").samples.tolist() == [2, 1, 3]
 
@@ -76,7 +76,7 @@ def clients(tmp_path: Path) -> Path:
 
 
 def test_files_in_capital_letters_are_used_and_a_validation_folder_tests(clients: Path) -> None:
-    assert len(found := load(name="client_files", path=str(clients)).train) == 16 and len({*found.columns["user"]}) == 2
+    assert len(found := load(name="client_files", path=str(clients)).train) == 16 and len({*found.columns["file"]}) == 2
     write(clients / "val", False, _0=([[1, 2]], [0]), _1=([[3, 4]], [1]))
     assert len(load(name="client_files", path=str(clients)).test) == 2
     write(clients / "test", False, _0=([[1, 2]], [0]))

@@ -37,13 +37,13 @@ def test_stackoverflow_is_read_as_tensorflow_federated_leaves_it(
     write(tmp_path / "stackoverflow_train.h5", {"00000007": posts("how to", "why"), "00000012": posts("what is")})
     write(tmp_path / "stackoverflow_test.h5", {"00000012": posts("no")})
     write(tmp_path / "stackoverflow_held_out.h5", {"00000010": posts("unseen")})
-    part = Text(path=str(tmp_path), text="tokens", client="user", columns=("score", "type"))
+    part = Text(path=str(tmp_path), text="tokens", clients="user")
     dataset = part.load()
     decode = Bytes().fitted([]).decode
     assert [decode(one) for one in dataset.train.x["input_ids"].tolist()] == ["how to", "why", "what is"]
     assert [decode(one) for one in dataset.test.x["input_ids"].tolist()] == ["no"]
     columns = dataset.train.columns
-    assert columns["user"].tolist() == ["00000007", "00000007", "00000012"] and columns["score"].tolist() == [0, 1, 0]
+    assert columns["user"].tolist() == ["00000007", "00000007", "00000012"]
     assert is_chosen("00000012", 0.5) and not is_chosen("00000007", 0.5)
     half = part.model_copy(update={"user_share": 0.5}).load()
     assert (len(half.train), len(half.test)) == (1, 1)
@@ -63,8 +63,8 @@ def test_images_of_writers_are_those_of_clients(tmp_path: Path) -> None:
     write(tmp_path / "fed_emnist_test.h5", {"b": {"pixels": pixels, "label": [1, 0]}})
     keys = {"name": "client_files", "path": str(tmp_path), "clients": 2, "inputs": "images_first"}
     dataset = DATA.validate_python(keys).load()
-    assert dataset.train.x.shape[0] == 4 and dataset.train.columns["user"].tolist() == [0, 0, 1, 1]
-    assert dataset.train.y.tolist() == [1, 1, 0, 1] and dataset.test.columns["user"].tolist() == [1, 1]
+    assert dataset.train.x.shape[0] == 4 and dataset.train.columns["file"].tolist() == [0, 0, 1, 1]
+    assert dataset.train.y.tolist() == [1, 1, 0, 1] and dataset.test.columns["file"].tolist() == [1, 1]
     (tmp_path / "fed_emnist_test.h5").write_bytes(b"no")
     with pytest.raises(ValueError, match=r"fed_emnist_test.h5' must be a whole HDF5 file"):
         DATA.validate_python(keys).load()

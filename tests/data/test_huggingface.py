@@ -36,7 +36,7 @@ def saved(path: Path, what: Any) -> str:
 
 def test_columns_of_images_and_labels_are_found(tmp_path: Path) -> None:
     splits = datasets.DatasetDict({"train": images([0, 1, 2] * 3), "test": images([2, 1])})
-    dataset = load(name="huggingface", path=saved(tmp_path / "d", splits), columns=["who"])
+    dataset = load(name="huggingface", path=saved(tmp_path / "d", splits), clients="who")
     np.testing.assert_array_equal(dataset.train.x, PIXELS[:9])
     assert (dataset.train.y.tolist(), dataset.test.y.tolist(), dataset.num_classes) == ([0, 1, 2] * 3, [2, 1], 3)
     assert dataset.train.columns["who"].tolist() == list("xyz" * 3)
@@ -87,7 +87,7 @@ def test_a_missing_value_is_no_value_of_its_own(tmp_path: Path, column: str) -> 
     lacking = rows.map(lambda values, place: {column: None if place == row else values[column]}, with_indices=True)
     path = saved(tmp_path / "d", lacking)
     with pytest.raises(ValueError, match=f"column '{column}' must have a value in every row, got 1 without"):
-        load(name="huggingface", path=path, label="kind", columns=["who"])
+        load(name="huggingface", path=path, label="kind", clients="who")
 
 
 def test_arrays_of_bytes_are_images_of_bytes(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_a_hidden_folder_is_no_class_and_one_without_images_is_an_error(tmp_path
         write_image(tmp_path / f"ant/{i}.png", i)
         (tmp_path / "bee").mkdir(exist_ok=True)
     (tmp_path / ".ipynb_checkpoints").mkdir()
-    with pytest.raises(ValueError, match=r"bee' must hold images of its class, named \*.png, .*but holds none"):
+    with pytest.raises(ValueError, match=r"'bee' in .* must hold images of its class, named \*.png, .*but holds none"):
         load("image_folder", tmp_path)
     write_image(tmp_path / "bee/0.png", 1)
     dataset = load("image_folder", tmp_path)

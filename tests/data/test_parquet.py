@@ -32,7 +32,7 @@ def test_parquet_files_are_read_in_order_of_their_names(tmp_path: Path) -> None:
     write_parquet(tmp_path / "train-0.parquet", [encode(image) for image in pixels[:2]], [0, 1], user=list("ab"))
     test = write_parquet(tmp_path / "test.parquet", [encode(pixels[0])], [0])
     train = str(tmp_path / "train-*.parquet")
-    dataset = load(name="parquet", train=[train], test=[test], image="img", columns=["user", "label"])
+    dataset = load(name="parquet", train=[train], test=[test], image="img", clients="user")
     np.testing.assert_array_equal(dataset.train.x, pixels)
     np.testing.assert_array_equal(dataset.test.x, pixels[:1])
     assert dataset.train.y.tolist() == [0, 1, 2, 0, 1]
@@ -44,10 +44,10 @@ def test_a_balanced_subset_of_parquet_files_keeps_the_columns(tmp_path: Path) ->
     """How many labels there are is known with the files only, and so is what cannot be balanced over them."""
     images = [encode(image) for image in random_images(5, 4, 4)]
     path = write_parquet(tmp_path / "a.parquet", images, [1, 1, 0, 1, 0], user=list("abcde"))
-    files: dict[str, Any] = {"name": "parquet", "train": [path], "test": [path], "image": "img", "columns": ["user"]}
+    files: dict[str, Any] = {"name": "parquet", "train": [path], "test": [path], "image": "img", "clients": "user"}
     train = load(**files, train_samples=4).train
     assert (train.y.tolist(), train.columns["user"].tolist()) == ([1, 1, 0, 0], list("abce"))
-    assert part(**files, clients=2, partition="iid", train_samples=3).problems() == []
+    assert part(**{**files, "clients": 2}, partition="iid", train_samples=3).problems() == []
     with pytest.raises(ValueError, match="`train_samples` must be a multiple of the number of labels, 2, got 3"):
         load(**files, train_samples=3)
 

@@ -36,9 +36,7 @@ def test_a_table_gets_its_delimiter_decimals_label_owner_and_columns(tmp_path: P
         "task": "regression",
         "exclude": ["", "id"],
         "categorical": ["city"],
-        "client": "site",
-        "clients": 3,
-        "partition": "natural",
+        "clients": "site",
     }
     assert "# x: features (4,) (city=a, city=b, city=c, size)" in text
     assert "# the last column; correct it if another is predicted" in text
@@ -79,7 +77,7 @@ def test_arrays_get_what_no_rule_says(tmp_path: Path, x: np.ndarray, y: np.ndarr
     np.savez(tmp_path / "a.npz", x=x, y=y, user=Y)
     keys, text = proposed(tmp_path / "a.npz")
     assert {key: keys[key] for key in expected} == expected
-    assert keys["partition"] == {"name": "natural", "by": "user"} and keys["clients"] == 3
+    assert keys["clients"] == "user"
     assert "# x: " in text and "does not load" not in text
     assert ("ignore" in keys) == (y.ndim == 3)
 
@@ -95,7 +93,7 @@ def test_a_folder_is_what_most_of_its_files_are(tmp_path: Path) -> None:
         (tmp_path / "clients" / name).parent.mkdir(exist_ok=True, parents=True)
         np.savez(tmp_path / "clients" / f"{name}.npz", x=DRAW.standard_normal((6, 2)), y=Y[:6])
     keys, text = proposed(tmp_path / "clients", "new", "data")
-    assert (keys["name"], keys["clients"]) == ("client_files", 2) and "# x: features (2,)" in text
+    assert (keys["name"], keys["clients"]) == ("client_files", "file") and "# x: features (2,)" in text
     (tmp_path / "tables").mkdir()
     for place in range(2):
         pd.DataFrame({"a": Y / 2, "b": Y}).to_csv(tmp_path / "tables" / f"{place}.csv", sep=";", index=False)

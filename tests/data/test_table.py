@@ -34,13 +34,13 @@ def table(path: Path, rows: pd.DataFrame | None = None) -> str:
 
 
 def test_a_frame_in_memory_is_the_table_of_its_file(tmp_path: Path) -> None:
-    keys: Raw = {"label": "kind", "client": "site"}
+    keys: Raw = {"label": "kind", "clients": "site"}
     near, far = Table.of(frame(), **keys), Table(path=table(tmp_path / "t.parquet"), **keys)
     for one, other in [(near, far), (Table.of(frame(), frame(30), **keys), far.model_copy(update=of_test(tmp_path)))]:
         ours, theirs = one.load(), other.load()
         assert np.array_equal(ours.train.x, theirs.train.x) and np.array_equal(ours.test.y, theirs.test.y)
-        assert ours.train.columns["user"].tolist() == theirs.train.columns["user"].tolist()
-    own = {"name": "table", "frame": frame(), **keys, "clients": 4, "partition": "natural"}
+        assert ours.train.columns["site"].tolist() == theirs.train.columns["site"].tolist()
+    own = {"name": "table", "frame": frame(), **keys}
     raw = digits(data=own, model="mlp", world__dispatch__per_round=2)
     data = parse_scenario(raw).resolved()["data"]
     assert data["path"] is None
@@ -68,7 +68,7 @@ def test_frames_that_make_no_table_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["t.parquet", "t.csv", "t.csv.gz"])
 def test_features_are_standardised_and_labels_numbered_in_sorted_order(tmp_path: Path, name: str) -> None:
-    dataset = load(name="table", path=table(tmp_path / name), label="kind", client="site")
+    dataset = load(name="table", path=table(tmp_path / name), label="kind", clients="site")
     assert (dataset.num_classes, dataset.train.x.shape, dataset.test.x.shape) == (3, (193, 3), (47, 3))
     np.testing.assert_allclose(dataset.train.x.mean(axis=0), 0, atol=1e-5)
     np.testing.assert_allclose(dataset.train.x.std(axis=0), 1, atol=1e-5)
@@ -76,7 +76,7 @@ def test_features_are_standardised_and_labels_numbered_in_sorted_order(tmp_path:
     assert counts.index.tolist() == ["ash", "elm", "oak"]
     together = np.concatenate([dataset.train.y, dataset.test.y])
     assert np.bincount(together).tolist() == counts.tolist()
-    assert set(dataset.train.columns["user"].tolist()) == {0, 1, 2, 3}
+    assert set(dataset.train.columns["site"].tolist()) == {0, 1, 2, 3}
 
 
 def test_features_are_taken_as_named_and_a_file_of_their_own_tests(tmp_path: Path) -> None:
@@ -239,18 +239,18 @@ def test_a_label_of_numbers_and_texts_must_be_said(tmp_path: Path) -> None:
 def test_owners_whose_numbers_are_too_large_are_not_made_one(tmp_path: Path, first: int) -> None:
     path = tmp_path / "t.csv"
     path.write_text("a,u,y\n" + "".join(f"{row},{first + row % 10},{row % 2}\n" for row in range(40)))
-    block = {"name": "table", "path": str(path), "label": "y", "client": "u"}
-    assert len({*load(**block).train.columns["user"].tolist()}) == 10  # beyond 64 bits, as texts
+    block = {"name": "table", "path": str(path), "label": "y", "clients": "u"}
+    assert len({*load(**block).train.columns["u"].tolist()}) == 10  # beyond 64 bits, as texts
     parts = pd.DataFrame({"a": range(40), "u": [float(first + row % 10) for row in range(40)], "y": [0, 1] * 20})
     with pytest.raises(ValueError, match=r"column 'u' must hold texts, or numbers below 2\*\*53, got"):
-        load(name="table", frame=parts, label="y", client="u")
+        load(name="table", frame=parts, label="y", clients="u")
 
 
 def test_all_that_must_be_said_of_a_table_is_told_at_once(tmp_path: Path) -> None:
     rows = frame(60).assign(place="x", price=np.arange(60) / 7)
     rows.to_csv(tmp_path / "t.csv")
     with pytest.raises(ValueError, match="must have a name") as error:
-        load(name="table", path=str(tmp_path / "t.csv"), label="price", client="site")
+        load(name="table", path=str(tmp_path / "t.csv"), label="price", clients="site")
     asked = [line for line in lines(error) if line.endswith(tuple("]n"))]
     assert asked[0] == 'exclude: [""]'
     assert asked[-1] == "task: regression"
@@ -287,7 +287,7 @@ def test_frames_of_odd_types(kind: str) -> None:
 
 
 def scenario(path: str, **more: Any) -> Raw:
-    data = {"name": "table", "path": path, "label": "kind", "client": "site", "clients": 4, "partition": "natural"}
+    data = {"name": "table", "path": path, "label": "kind", "clients": "site"}
     raw = digits(
         model="linear", run__rounds=4, run__evaluate_every=2, world__dispatch={"per_round": 2}, resources__chunk=1
     )
@@ -313,7 +313,7 @@ def test_a_missing_text_is_no_value_of_its_own(tmp_path: Path, name: str, column
     rows = frame(30).assign(place="a forest")
     rows.loc[[3, 8], column] = None
     with pytest.raises(ValueError, match=rf"must have a value in every row .*: 2 in '{column}'"):
-        load(name="table", path=table(tmp_path / name, rows), label="kind", columns=["place"])
+        load(name="table", path=table(tmp_path / name, rows), label="kind", clients="place")
 
 
 def test_labels_in_one_file_and_targets_in_the_other_are_refused(tmp_path: Path) -> None:
@@ -341,7 +341,7 @@ def test_columns_of_lists_or_bytes_are_refused(tmp_path: Path, cell: Any, kind: 
 def test_owners_in_a_csv_file_stay_apart(names: list[str], owners: list[Any], tmp_path: Path) -> None:
     lines = [f"{names[row % 4]},{row},{row // 4 % 2}" for row in range(40)]
     (tmp_path / "t.csv").write_text("\n".join(["who,a,y", *lines]))
-    found = load(name="table", path=str(tmp_path / "t.csv"), label="y", client="who").train.columns["user"]
+    found = load(name="table", path=str(tmp_path / "t.csv"), label="y", clients="who").train.columns["who"]
     assert np.unique(found).tolist() == owners
 
 

@@ -47,11 +47,11 @@ def load(tmp_path: Path) -> Load:
 
 
 def test_a_causal_sample_has_the_next_token_as_label_and_minus_100_where_it_ends(load: Load) -> None:
-    split = load(client="who").train
+    split = load(clients="who").train
     assert split.x["input_ids"].tolist() == [[A, B, 0], [A, B, C], [B, 0, 0], [C, A, B]]
     assert split.x["attention_mask"].tolist() == [[1, 1, 0], [1, 1, 1], [1, 0, 0], [1, 1, 1]]
     assert split.y.tolist() == [[B, END, -100], [B, C, END], [END, -100, -100], [A, B, END]]
-    assert split.columns["user"].tolist() == ["ann", "bob", "ann", "bob"]
+    assert split.columns["who"].tolist() == ["ann", "bob", "ann", "bob"]
     assert split.x["input_ids"].dtype == np.int32
 
 
@@ -67,11 +67,11 @@ def test_only_the_answer_to_a_prompt_is_predicted(load: Load) -> None:
 
 
 def test_packed_texts_of_a_client_fill_samples_one_after_the_other(load: Load) -> None:
-    dataset = load(client="who", pack=True, length=3)
+    dataset = load(clients="who", pack=True, length=3)
     # ann: ab. b.   bob: abc. cab.
     assert dataset.train.x.tolist() == [[A, B, END], [A, B, C], [END, C, A]]
     assert dataset.train.y.tolist() == [[B, END, B], [B, C, END], [C, A, B]]
-    assert dataset.train.columns["user"].tolist() == ["ann", "bob", "bob"]
+    assert dataset.train.columns["who"].tolist() == ["ann", "bob", "bob"]
 
 
 def test_labels_of_texts_are_numbered_and_long_texts_are_cut(load: Load) -> None:
@@ -132,8 +132,8 @@ def test_files_of_all_kinds_give_the_same_texts(tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
     for name in ("ann", "bob"):
         (tmp_path / "notes" / f"{name}.txt").write_text(f"{name} says this and that")
-    notes = Text(path=str(tmp_path / "notes"), client="file", pack=True, length=5).load()
-    assert set(notes.train.columns["user"]) == {"ann", "bob"}
+    notes = Text(path=str(tmp_path / "notes"), clients="file", pack=True, length=5).load()
+    assert set(notes.train.columns["file"]) == {"ann", "bob"}
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_files_of_leaf_have_texts_labels_and_users(tmp_path: Path) -> None:
             "bob": {"x": ["bad"], "y": [0]},
         }
         (tmp_path / split / "all.json").write_text(json.dumps({"users": [*rows], "user_data": rows}))
-    dataset = Text(path=str(tmp_path), task="classify", label="label", client="user").load()
+    dataset = Text(path=str(tmp_path), task="classify", label="label", clients="user").load()
     decode = Bytes().fitted([]).decode
     assert [decode(one) for one in dataset.test.x["input_ids"].tolist()] == ["good test", "bad"]
     assert dataset.train.y.tolist() == [1, 0] and dataset.train.columns["user"].tolist() == ["ann", "bob"]
@@ -208,7 +208,7 @@ def test_files_of_leaf_have_texts_labels_and_users(tmp_path: Path) -> None:
         (tmp_path / "reddit" / split).mkdir(parents=True)
         file = tmp_path / "reddit" / split / f"reddit_0_{split}.json"
         file.write_text(json.dumps({"users": [*users], "num_samples": [1, 0], "user_data": users}))
-    reddit = Text(path=str(tmp_path / "reddit"), client="user", columns=("subreddit",)).load()
+    reddit = Text(path=str(tmp_path / "reddit"), clients="subreddit").load()
     assert reddit.train.columns["subreddit"].tolist() == ["cats"] and len(reddit.test) == 1
     assert decode(reddit.train.x["input_ids"][0].tolist()) == "oh my word"
 
@@ -257,8 +257,7 @@ def test_keys_that_do_not_go_together_are_told(tmp_path: Path) -> None:
 def scenario(path: Path) -> Any:
     rows = [{"text": ("to be or not " * 3)[: 9 + at % 20], "who": f"w{at % 4}"} for at in range(40)]
     (path / "who.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    data = {"name": "text", "path": str(path / "who.jsonl"), "tokenizer": "characters", "client": "who", "length": 16}
-    data |= {"clients": 4, "partition": "natural"}
+    data = {"name": "text", "path": str(path / "who.jsonl"), "tokenizer": "characters", "clients": "who", "length": 16}
     model = {"name": "causal_lm", "config": {"model_type": "gpt2", "n_layer": 1, "n_embd": 8, "n_head": 2}}
     raw = {"name": "text", "data": data, "model": model, "algorithm": {"name": "fedbuff", "buffer": 2}}
     raw |= {"local": {"lr": 0.1, "batch_size": 4}, "world": {"dispatch": {"per_round": 2}}}

@@ -39,7 +39,7 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def of_texts(lines: Path, out: Path, model: Raw, **data: Any) -> raysim.Result:
-    keys = {"name": "text", "path": str(lines), "length": 24, "clients": 4, "client": "who", "partition": "natural"}
+    keys = {"name": "text", "path": str(lines), "length": 24, "clients": "who"}
     local = {"optimizer": "adam", "lr": 0.03, "batch_size": 8}
     raw = digits() | TRAIN | {"data": keys | data, "model": model, "local": local, "run": {"rounds": 2}}
     return raysim.run(raw, inline=True, out=out)

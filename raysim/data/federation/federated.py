@@ -2,11 +2,21 @@
 
 import math
 from collections.abc import Callable, Collection, Iterable
-from functools import cache
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 import numpy as np
-from pydantic import Field, GetCoreSchemaHandler, TypeAdapter, create_model
+from pydantic import (
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    TypeAdapter,
+    ValidationError,
+    create_model,
+    model_validator,
+)
 from pydantic_core import CoreSchema, PydanticCustomError
 
 from raysim.data.dataset import Split
@@ -14,21 +24,53 @@ from raysim.data.federation.indices import Indices
 from raysim.data.federation.label_skew import Classes, Dirichlet, DirichletClients, Shards
 from raysim.data.federation.partition import Iid, Natural, Partitioner
 from raysim.data.federation.skew import FEATURE_SKEWS, FeatureSkew, LabelNoise, NoisyClients
+from raysim.data.loaded import load
 from raysim.data.sources.source import Source
 from raysim.data.sources.synthetic import Quadratic
 from raysim.parts.errors import BadValue
-from raysim.parts.part import Fraction, OneOf, Part, Unit
+from raysim.parts.part import Fraction, OneOf, Part, Unit, spell_out
 
 PARTITIONS: tuple[type[Partitioner], ...] = (Iid, Dirichlet, DirichletClients, Shards, Classes, Natural, Indices)
 Partition = Annotated[Partitioner, OneOf(PARTITIONS, "raysim.partitions")]
 LocalTest = Annotated[Fraction, Unit("fraction")] | Literal["test"]
 
 
+class _OrColumn:
+    """Says in the JSON Schema that a number may be the name of a column instead."""
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"anyOf": [handler(schema), {"type": "string"}]}
+
+
+@dataclass(frozen=True)
+class _Owned:
+    """A source, and a column that says who owns its samples. It equals another of the same keys and files."""
+
+    keys: str
+    files: tuple[tuple[str, int, int], ...]
+    by: str
+    source: Source = field(compare=False)
+
+    @classmethod
+    def of(cls, source: Source, by: str) -> "_Owned":
+        paths = [Path(path).expanduser() for path in source.reads()]
+        stats = [(str(path.absolute()), path.stat()) for path in paths if path.exists()]
+        files = tuple((path, stat.st_mtime_ns, stat.st_size) for path, stat in stats)
+        return cls(repr(type(source)) + source.model_dump_json(), files, by, source)
+
+
+@lru_cache(maxsize=2)  # which keeps as many sources, with their arrays
+def _number(owned: _Owned) -> int:
+    """Returns how many values the column has among the training samples. Raises BadValue if there is no such column."""
+    return len(np.unique(load(owned.source).train.column(owned.by)))
+
+
 class Federated(Source):
     """A source whose samples are divided among clients. `federated` makes the class for a source."""
 
-    clients: Annotated[int, Field(ge=1, le=10_000_000, examples=[10]), Unit("clients")]
-    """Number of clients."""
+    clients: Annotated[int, Field(ge=1, le=10_000_000, examples=[10]), Unit("clients"), _OrColumn()]
+    """Number of clients; or who owns what: the name of a column, each value of which is then a client, such as `user`,
+    or `file` or `folder` where each client has one. The data are read at once, to count them."""
     partition: Partition
     """How the training samples are divided among the clients. Where samples are those of users, each user is a client
     by default."""
@@ -56,6 +98,34 @@ class Federated(Source):
     its own whenever they are fetched. The global test set and the server's and public samples are not, and neither are
     training and validation samples where a model is evaluated on those of all clients together (`run.evaluate_on`).
     `run.evaluate_clients` evaluates on each client's samples as the client has them. null: not at all."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _counted(cls, given: Any) -> Any:
+        """Makes of a column's name the number of its values, and the partition by them."""
+        by = given.get("clients") if isinstance(given, dict) else None
+        if not isinstance(by, str):
+            return given
+        divides = {"name": "natural", "by": by}
+        if spell_out(given.get("partition", "natural")) not in ({"name": "natural"}, divides):
+            text = f"`partition` must be left out where `clients` names a column, got `clients: {by}`"
+            raise ValueError(f"{text}; leave it out, or give the number of clients")
+        given = {**given, "clients": 1, "partition": divides}
+        try:
+            source = cls.model_validate(given)
+        except ValidationError:  # which says more without this one
+            return given
+        try:
+            return {**given, "clients": _number(_Owned.of(source, by))}
+        except OSError as error:
+            raise ValueError(
+                f"cannot be read, to count its clients: {error}; put it there, or give a number"
+            ) from error
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        by = self.partition.column
+        return () if by in (None, "label") else (by,)
 
     @property
     def participants(self) -> int:

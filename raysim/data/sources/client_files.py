@@ -14,7 +14,7 @@ from raysim.data.sources.hdf5 import read_clients
 from raysim.data.sources.image_folder import TEST
 from raysim.data.sources.inputs import require_same_kind
 from raysim.data.sources.labels import one_axis, require_alike
-from raysim.data.sources.leaf import OF_USERS, Samples, as_splits
+from raysim.data.sources.leaf import Samples, as_splits
 from raysim.data.sources.raw_samples import Raw, RawSamples
 from raysim.data.sources.reading import PlainUnpickler, files_below, load_npz, read_header, reading
 from raysim.parts.errors import BadValue, MissingFile
@@ -36,22 +36,22 @@ class ClientFiles(RawSamples):
     first of `testing`, `val`, `valid`, `validation`, `dev` and `eval`; without any, a share of the samples tests, and
     without `train`, the files are in the folder itself."""
 
-    usual: ClassVar[Mapping[str, str]] = OF_USERS
+    usual: ClassVar[Mapping[str, Any]] = {"partition": {"name": "natural", "by": "file"}, "local_test": "test"}
 
     @property
     def divisible_by(self) -> tuple[str, ...] | None:
-        return ("label", "user") if self.task == "classes" else None
+        return ("label", "file") if self.task == "classes" else None
 
     def reads(self) -> Iterable[Path]:
         return [file for files in self._files() for file in files] or self._of_tff()
 
     def load(self) -> Dataset:
-        """Joins the clients' samples, with a column `user`. Raises FileNotFoundError or ValueError with the file."""
+        """Joins the clients' samples, with a column `file`. Raises FileNotFoundError or ValueError with the file."""
         of_tff, of_files = self._of_tff(), self._files()
         if of_files[0]:
-            splits = as_splits(*map(_read, filter(None, of_files)), order=_order)
+            splits = as_splits(*map(_read, filter(None, of_files)), order=_order, column="file")
         elif of_tff:
-            splits = as_splits(*map(_read_tff, of_tff))
+            splits = as_splits(*map(_read_tff, of_tff), column="file")
         else:
             text = "must be a folder with an .npz file for each client, in it or in `train`, but"
             where = str(location(self.path).expanduser().absolute())

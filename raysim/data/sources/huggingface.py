@@ -44,8 +44,6 @@ class HuggingFace(RawSamples):
     the columns that `inputs` names."""
     label: str | None = None
     """Column of the labels. null: the only column of class labels."""
-    columns: tuple[str, ...] = ()
-    """Further columns that a partition may use."""
 
     def reads(self) -> Iterable[str | Path]:
         return (self.path,) if location(self.path).expanduser().is_dir() else ()
@@ -69,14 +67,14 @@ class HuggingFace(RawSamples):
     def _raw(self, split: "datasets.Dataset", where: str) -> Raw:
         names = self.inputs if isinstance(self.inputs, tuple) else (self._input(split),)
         y = self._label(split)
-        for name in (*names, y, *self.columns):
+        for name in (*names, y, *self.sides):
             if name not in split.column_names:
                 raise BadValue(f"a column {name!r} must be there, got {split.column_names!r}")
         found = {name: self._inputs(split, name, where) for name in names}
-        labels, *sides = (np.asarray(_values(split, name)) for name in (y, *self.columns))
+        labels, *sides = (np.asarray(_values(split, name)) for name in (y, *self.sides))
         labels = labels if labels.dtype.kind != "O" else labels.astype(np.str_)
         x = NamedArrays(found) if isinstance(self.inputs, tuple) else found[names[0]]
-        columns = dict(zip(self.columns, sides, strict=True))
+        columns = dict(zip(self.sides, sides, strict=True))
         return Raw(x, labels, columns, tuple(getattr(split.features[y], "names", ())))
 
     def _inputs(self, split: "datasets.Dataset", name: str, where: str) -> np.ndarray:

@@ -28,7 +28,8 @@ class ImageFolder(Images):
 
     Labels number the classes in order of their folders' names; hidden folders do not count. A class has all images
     below its folder, of the formats that Pillow reads. Only the images that are used are decoded; set `train_samples`
-    and `test_samples` to use fewer.
+    and `test_samples` to use fewer. With `clients: folder`, there is a folder for each client, and in it one for each
+    class that the client has.
     """
 
     name: str = "image_folder"
@@ -50,11 +51,11 @@ class ImageFolder(Images):
         train = next(iter(_named(folder, TRAIN)), folder)
         of_test = _named(folder, TEST) if train != folder else []
         classes = self._classes_of(train)
-        samples = list_images(train, classes)
+        samples = self._listed(train, classes)
         if empty := set(range(len(classes))) - set(samples.y.tolist()):
             raise BadValue(
-                f"{str(train / classes[min(empty)])!r} must hold images of its class, named *.png, *.jpg and the like, "
-                "but holds none; put them there, or take the folder away"
+                f"{classes[min(empty)]!r} in {str(train)!r} must hold images of its class, named *.png, *.jpg and the "
+                "like, but holds none; put them there, or take the folder away"
             )
         if not of_test:
             of_train, tests = tested(samples, self.test_share)
@@ -64,7 +65,7 @@ class ImageFolder(Images):
                 f"{strangers[0]!r}; name it as its class there, or take it away"
             )
         else:
-            of_train, tests = samples, list_images(of_test[0], classes)
+            of_train, tests = samples, self._listed(of_test[0], classes)
         dataset = self.dataset(of_train, tests, len(classes))
         meaning = Meaning(
             InputMeaning.of(dataset.train.x, dataset.mean, dataset.std),
@@ -73,11 +74,28 @@ class ImageFolder(Images):
         )
         return replace(dataset, meaning=meaning)
 
+    @property
+    def _by_folder(self) -> bool:
+        return "folder" in self.sides
+
     def _classes_of(self, folder: Path, cure: str = "correct `path`") -> list[str]:
-        if not (found := folders_in(folder)):
-            must = "must have a folder for each class, but has none; put the images there"
+        found = folders_in(folder)
+        if self._by_folder:
+            found = sorted({name for client in found for name in folders_in(folder / client)})
+        if not found:
+            of_clients = "for each client, and in it one " if self._by_folder else ""
+            must = f"must have a folder {of_clients}for each class, but has none; put the images there"
             raise MissingFile(f"{str(folder.absolute())!r} {must}, or {cure}")
         return found
+
+    def _listed(self, folder: Path, classes: list[str]) -> Split:
+        """Lists the images of a split, client after client where each has a folder."""
+        if not self._by_folder:
+            return list_images(folder, classes)
+        clients = [name for name in folders_in(folder) if folders_in(folder / name)]
+        found = [list_images(folder / name, classes) for name in clients]
+        x, y = (np.concatenate([getattr(split, of) for split in found]) for of in ("x", "y"))
+        return Split(x, y, {"folder": np.repeat(clients, [len(split) for split in found])})
 
     def pixels(self, x: np.ndarray) -> np.ndarray:
         return read_images(x.tolist(), self.size)

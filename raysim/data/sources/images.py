@@ -2,7 +2,7 @@
 
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,18 +14,13 @@ from raysim.data.sources.pixels import fit
 from raysim.data.sources.source import Source
 from raysim.data.sources.subset import balanced, uneven
 from raysim.parts.errors import BadValue
-from raysim.parts.part import Pixels, Samples
+from raysim.parts.part import Pixels
 from raysim.parts.rng import generator
 from raysim.terms import Inputs
 
 
 class Images(Source):
     """A data set of labelled uint8 images."""
-
-    train_samples: Samples | None = None
-    """Number of training samples to use: the first ones in stored order, equally many of each label. null: all."""
-    test_samples: Samples | None = None
-    """Number of test samples to use: the first ones in stored order, equally many of each label. null: all."""
 
     scale: Literal["standard", "unit"] = "standard"
     """How pixels are scaled. standard: over the training samples, each channel has mean 0 and standard deviation 1.
@@ -36,9 +31,6 @@ class Images(Source):
     """Number of channels that images get: one is repeated in three, three are averaged to one. null: as they are."""
 
     holds: ClassVar[tuple[Inputs, ...]] = ("images",)
-
-    def whole(self) -> Self:
-        return self if self.train_samples is None else self.model_copy(update={"train_samples": None})
 
     def problems(self) -> list[str]:
         counts = {"train_samples": self.train_samples, "test_samples": self.test_samples}

@@ -56,10 +56,12 @@ def read_users(folder: Path, convert: Convert) -> dict[str, Samples]:
     return users
 
 
-def as_splits(*splits: dict[str, Samples], order: Callable[[str], Any] | None = None) -> list[Split]:
-    """Joins the samples of each split, user after user, with a column `user`, int64: a user's place in sorted order.
+def as_splits(
+    *splits: dict[str, Samples], order: Callable[[str], Any] | None = None, column: str = "user"
+) -> list[Split]:
+    """Joins the samples of each split, user after user, with a column of users, int64: a user's place in sorted order.
 
-    order: what users' names are sorted by, if not themselves.
+    order: what users' names are sorted by, if not themselves. column: its name.
     """
     place = {user: i for i, user in enumerate(sorted(set().union(*splits), key=order))}
     joined = []
@@ -68,7 +70,7 @@ def as_splits(*splits: dict[str, Samples], order: Callable[[str], Any] | None = 
         sizes = [len(users[user][1]) for user in chosen]
         user = np.repeat(np.array([place[user] for user in chosen], dtype=np.int64), sizes)
         x, y = np.concatenate([users[user][0] for user in chosen]), joined_labels([users[user][1] for user in chosen])
-        joined.append(Split(x, y, {"user": user}))
+        joined.append(Split(x, y, {column: user}))
     return joined
 
 

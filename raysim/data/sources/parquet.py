@@ -34,9 +34,6 @@ class Parquet(Images):
     """Column of the images, such as `img`: of struct<bytes, path>, or of bytes alone."""
     label: str = "label"
     """Column of the labels: integers or texts, which are numbered in sorted order."""
-    columns: tuple[str, ...] = ()
-    """Further columns that a partition may use. The training files must have them; with `local_test: test`, so must the
-    test files."""
 
     def reads(self) -> list[str]:
         return [path for pattern in (*self.train, *self.test) for path in matching(pattern)]
@@ -47,13 +44,13 @@ class Parquet(Images):
         Raises FileNotFoundError if a path matches nothing, and ValueError if the files do not hold what they must.
         """
         needed = (self.image, self.label)
-        wanted = (*needed, *self.columns)
+        wanted = (*needed, *self.sides)
         train, test = (
-            read_files(key, patterns, columns=wanted, suffix=".parquet")
+            read_files(key, patterns, columns=wanted, suffix=".parquet").with_places(self.sides)
             for key, patterns in (("train", self.train), ("test", self.test))
         )
         require(train, wanted)
-        of_test = [name for name in self.columns if name in test.table.column_names]
+        of_test = [name for name in self.sides if name in test.table.column_names]
         require(test, (*needed, *of_test))
         contents = [content for rows in (train, test) for content in encoded(rows.table, self.image)]
         n = train.table.num_rows
@@ -61,7 +58,7 @@ class Parquet(Images):
         x = decode_all(contents, self.size, names)
         y, meant = labels_of([plain(rows.table, self.label) for rows in (train, test)], Said("classes"))
         dataset = self.dataset(
-            Split(x[:n], y[:n], {name: np.array(train.table[name].to_pylist()) for name in self.columns}),
+            Split(x[:n], y[:n], {name: np.array(train.table[name].to_pylist()) for name in self.sides}),
             Split(x[n:], y[n:], {name: np.array(test.table[name].to_pylist()) for name in of_test}),
             meant.outputs,
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from codecs import BOM_UTF8
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -47,6 +47,21 @@ class Rows(NamedTuple):
         """Names the rows in errors: by their first file, whose columns are those of all."""
         more = len(self.files) - 1
         return repr(self.files[0][0]) + (f" (and {more} more)" if more else "")
+
+    def with_places(self, names: Iterable[str]) -> Rows:
+        """Returns the rows with a column `file` or `folder` beside the others, if it is among the names and not there:
+        the name of the file that a row is in, without its suffixes, or that of its folder."""
+        import pyarrow as pa
+
+        table = self.table
+        for name in {"file", "folder"}.intersection(names) - {*table.column_names}:
+            files = [Path(file) for file, _ in self.files]
+            found = [file.name.partition(".")[0] if name == "file" else file.absolute().parent.name for file in files]
+            if name == "file" and len({*found}) < len(found):
+                raise BadValue("must be files of different names, got one twice; take `clients: folder`", "path")
+            cells = [value for value, (_, rows) in zip(found, self.files, strict=True) for _ in range(rows)]
+            table = table.append_column(name, pa.array(cells))
+        return self._replace(table=table)
 
     def place(self, row: int) -> str:
         """Says where a row is, for errors. Rows of a file count from 0."""

@@ -13,6 +13,7 @@ from pydantic import Field
 from raysim.data.dataset import Dataset
 from raysim.data.sources.leaf import OF_USERS, Samples, as_splits, read_users
 from raysim.data.sources.source import Share, Source
+from raysim.data.sources.subset import first
 from raysim.data.sources.tokens import Tokens
 from raysim.parts.errors import BadValue, MissingFile
 from raysim.parts.part import Count, Unit
@@ -121,6 +122,10 @@ class Shakespeare(Source):
             text = f"{str(path)!r} must have a role with {self.min_samples} training windows and a test window"
             raise BadValue(f"{text} of {self.length} characters, got none; lower `length` or `min_samples`")
         of_train, of_test = as_splits(*({role: split[role] for role in known} for split in (train, test)))
+        of_train, of_test = (
+            first(of_train, self.train_samples, "train_samples"),
+            first(of_test, self.test_samples, "test_samples"),
+        )
         return Dataset(of_train, of_test, num_classes=VOCABULARY)
 
     def _read_text(self, path: Path) -> tuple[dict[str, Samples], dict[str, Samples]]:

@@ -11,7 +11,7 @@ from raysim.data.dataset import Dataset
 from raysim.data.meaning import InputMeaning
 from raysim.data.sources.inputs import named_or_plain
 from raysim.data.sources.tokens import Tokens
-from raysim.parts.part import Part, Unit
+from raysim.parts.part import Part, Samples, Unit
 from raysim.terms import Inputs
 
 Share = Annotated[float, Field(gt=0, lt=1), Unit("fraction")]  # more than nothing and less than all
@@ -25,12 +25,17 @@ class Source(Part):
     """
 
     name: str
+    train_samples: Samples | None = None
+    """Number of training samples to use: the first ones in stored order, equally many of each label where each sample
+    has one. null: all."""
+    test_samples: Samples | None = None
+    """Number of test samples to use, chosen as training samples are. null: all."""
 
     holds: ClassVar[tuple[Inputs, ...]] = get_args(Inputs)
     """What inputs are or, where that is known only once they are loaded, what they may be."""
     has_test_set: ClassVar[bool] = True
     """Whether there are test samples beside those that train."""
-    usual: ClassVar[Mapping[str, str]] = {}
+    usual: ClassVar[Mapping[str, Any]] = {}
     """Defaults of the keys `partition` and `local_test` that this source has in place of the usual ones, by key."""
 
     class_for: ClassVar[Callable[[Any, Collection[str]], Any]] = staticmethod(lambda source, keys: source)
@@ -49,6 +54,11 @@ class Source(Part):
     def divisible_by(self) -> tuple[str, ...] | None:
         """What samples can be divided by: `label`, if each has one, and columns. None if that is not known yet."""
         return None
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """Columns, beside the label, by which samples are divided. They are no inputs."""
+        return ()
 
     @abstractmethod
     def load(self) -> Dataset:
@@ -73,7 +83,7 @@ class Source(Part):
 
     def whole(self) -> Self:
         """Returns the source without a limit to its training samples."""
-        return self
+        return self if self.train_samples is None else self.model_copy(update={"train_samples": None})
 
     def problems(self) -> list[str]:
         """Lists what is wrong with the source's own keys, as far as can be told without data."""

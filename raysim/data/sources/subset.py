@@ -18,14 +18,13 @@ def uneven(samples: int | None, num_classes: int, key: str) -> list[str]:
 
 
 def balanced(split: Split, samples: int | None, num_classes: int, key: str) -> Split:
-    """Returns the first samples / num_classes samples of each label, in stored order; all if samples is None.
+    """Returns the first samples / num_classes samples of each label, in stored order, or the first samples where they
+    have no single label; all if samples is None.
 
-    key: the setting's name, for errors. Raises ValueError if that is no whole number, or if a label has fewer.
+    key: the setting's name, for errors. Raises ValueError if that is no whole number, or if there are fewer.
     """
-    if samples is None:
-        return split
-    if not split.labelled:
-        raise BadValue("must be null, for samples have no label to be counted by; leave it out", key)
+    if samples is None or not split.labelled:
+        return first(split, samples, key)
     for problem in uneven(samples, num_classes, key):
         raise BadValue(problem.removeprefix(f"`{key}` "), key)
     each = samples // num_classes
@@ -36,6 +35,15 @@ def balanced(split: Split, samples: int | None, num_classes: int, key: str) -> S
             f"`{key}` {samples} takes {each} samples of each label, got {have.min()} of label {have.argmin()}; {cure}"
         )
     return split.take(first_rows(split.y, samples, num_classes))
+
+
+def first(split: Split, samples: int | None, key: str) -> Split:
+    """Returns the first samples; all if samples is None. Raises ValueError if there are fewer."""
+    if samples is None:
+        return split
+    if samples > len(split):
+        raise BadValue(f"must be at most {len(split)}, the number of samples, got {samples}; lower it", key)
+    return split.take(np.arange(samples))
 
 
 def first_rows(labels: np.ndarray, samples: int, num_classes: int) -> np.ndarray:

@@ -19,7 +19,6 @@ from raysim.data.sources.reading import matching
 from raysim.data.sources.rows import Cells, Rows, first_text, is_number, read_files
 from raysim.data.sources.source import Share, Source
 from raysim.parts.errors import BadValue
-from raysim.parts.part import Count
 from raysim.terms import Inputs
 
 if TYPE_CHECKING:
@@ -31,7 +30,8 @@ NAMELESS = re.compile(r"|Unnamed: \d+(\.\d+)?|__index_level_\d+__")  # what pand
 class Table(Source):
     """A table in CSV, Parquet or JSON files, or in memory: columns of features, and one of labels.
 
-    Every column that is neither the label nor an owner is a feature, unless `features` or `exclude` says otherwise.
+    Every column is a feature that is neither the label nor what clients are divided by, unless `features` or `exclude`
+    says otherwise.
     Every cell that is used must have a value; in a CSV file, a cell that is empty, or holds NA or null, has none.
     """
 
@@ -54,10 +54,11 @@ class Table(Source):
     """Share of the samples that is the test set, equally many of each label; used only without samples to test on. It
     is the same for every seed of a scenario."""
     features: tuple[str, ...] | None = None
-    """Columns that are the inputs, in this order; they hold numbers or booleans. null: all columns but the label, the
-    client, `columns` and `exclude`."""
+    """Columns that are the inputs, in this order; they hold numbers or booleans. null: all columns but the label, that
+    by which samples are divided, and `exclude`."""
     exclude: tuple[str, ...] = ()
-    """Columns that are no features, such as an index that pandas saved, which has the name ""."""
+    """Columns that are no features, such as an index that pandas saved, which has the name "". Samples may be divided
+    by them."""
     categorical: tuple[str, ...] | Literal["all"] = ()
     """Features whose values are kinds, such as texts: each value becomes a feature of 0 or 1, in sorted order. all:
     those that hold texts."""
@@ -67,16 +68,8 @@ class Table(Source):
     """What is predicted. classes: whole numbers, booleans or texts, which are numbered in sorted order. regression:
     numbers, with the squared error as the loss. null: classes for texts, booleans, and whole numbers that are 0 to
     C - 1 without gaps, at most 100; all others must be said."""
-    client: str | None = None
-    """Column with the name of each sample's owner, by which `partition: natural` divides. null: there is none."""
-    columns: tuple[str, ...] = ()
-    """Further columns that a partition may use."""
     standardise: bool = True
     """Whether each feature is shifted and scaled to mean 0 and deviation 1 over the training samples."""
-    train_samples: Count | None = None
-    """Number of training samples to use: the first ones in stored order, equally many of each label. null: all."""
-    test_samples: Count | None = None
-    """Number of test samples to use: the first ones in stored order, equally many of each label. null: all."""
 
     holds: ClassVar[tuple[Inputs, ...]] = ("features",)
 
@@ -102,9 +95,6 @@ class Table(Source):
             raise ValueError("must have one of `features` and `exclude`, which is for all other columns; leave one out")
         return self
 
-    def whole(self) -> Self:
-        return self if self.train_samples is None else self.model_copy(update={"train_samples": None})
-
     def reads(self) -> Iterable[str | Path]:
         patterns = [pattern for pattern in (self.path, self.test_path) if pattern is not None]
         return [path for pattern in patterns for path in matching(pattern)]
@@ -114,7 +104,7 @@ class Table(Source):
         rows = [*self._rows()]
         features = self.features or self._others(rows[0].table)
         for some in rows:
-            require(some, (*features, self.label, *self._sides))
+            require(some, (*features, self.label, *self.sides))
         ys, said = [plain(some.table, self.label) for some in rows], Said(self.task)
         asked = [*self._asked(rows, features), *self._asked_of_label(rows)]
         for one in questions(ys, said):
@@ -123,7 +113,9 @@ class Table(Source):
         kinds = self._kinds(rows, features)
         x = [encoded(some, features, kinds, np.float64 if self.standardise else np.float32) for some in rows]
         y, labels = labels_of(ys, said)
-        splits = splits_of(x, y, [self._columns(some) for some in rows], self.test_share)
+        splits = splits_of(
+            x, y, [{name: self._exact(some, name) for name in self.sides} for some in rows], self.test_share
+        )
         names = tuple(
             one for name in features for one in ([f"{name}={v}" for v in kinds[name]] if name in kinds else [name])
         )
@@ -136,8 +128,8 @@ class Table(Source):
         """Yields the rows of all samples, or those of the training samples and then, if apart, of the test samples."""
         for key, path, frame in (("path", self.path, "frame"), ("test_path", self.test_path, "test_frame")):
             if path is not None:
-                texts = () if self.client is None else (self.client,)  # of which 1 and 01 are two
-                yield read_files(key, (path,), Cells(self.delimiter, self.decimal, texts))
+                cells = Cells(self.delimiter, self.decimal, self.sides)  # of whose values 1 and 01 are two
+                yield read_files(key, (path,), cells).with_places(self.sides)
             elif (columns := getattr(self, frame)) is not None:
                 yield table_of(frame, contents(columns, frame))
 
@@ -146,7 +138,7 @@ class Table(Source):
         if unknown := {*self.exclude} - {*table.column_names}:
             text = f"must name columns, got {sorted(unknown)[0]!r}, which is none of {table.column_names[:20]!r}"
             raise BadValue(f"{text}; correct the name", "exclude")
-        no_features = {self.label, *self._sides, *self.exclude}
+        no_features = {self.label, *self.sides, *self.exclude}
         if not (found := tuple(name for name in table.column_names if name not in no_features)):
             raise BadValue(f"must name a column, got none beside {table.column_names!r}", "features")
         return found
@@ -239,19 +231,10 @@ class Table(Source):
         kinds = {name: np.array(values) for name, values in inputs.kinds.items()}
         return encoded(rows, inputs.columns, kinds, np.float64)
 
-    @property
-    def _sides(self) -> tuple[str, ...]:
-        return (*(() if self.client is None else (self.client,)), *self.columns)
-
-    def _columns(self, rows: Rows) -> dict[str, np.ndarray]:
-        """Returns what partitions may use; `user` is where `partition: natural` looks."""
-        columns = {name: self._exact(rows, name) for name in self._sides}
-        return columns if self.client is None else {**columns, "user": columns[self.client]}
-
     def _exact(self, rows: Rows, name: str) -> np.ndarray:
         """Returns a column whose values must be told apart."""
         values = plain(rows.table, name)
-        values = owners(values) if self._of_csv and name == self.client else values
+        values = owners(values) if self._of_csv else values
         if values.dtype.kind == "f" and len(large := np.flatnonzero(np.abs(values) >= EXACT)):
             row = int(large[0])
             text = f"must hold texts, or numbers below 2**53, got {values[row]} in {rows.place(row)}"

@@ -69,23 +69,15 @@ class Text(Source):
     length: Annotated[Count, Unit("tokens")] = 128
     """Most tokens of a sample. Longer texts are cut at their ends; prompts before an answer at their beginnings."""
     pack: bool = False
-    """Whether texts are joined, of each combination of `client` and `columns` by itself, with a token for the end of
-    each, and cut into samples of `length` tokens; what is left over is not used. For causal only."""
+    """Whether texts are joined, those of each client, or of each value of the column that divides, by themselves, with
+    a token for the end of each, and cut into samples of `length` tokens; what is left over is not used. For causal
+    only."""
     mask_share: Share = 0.15
     """Share of a text's tokens that is predicted, for masked only: of ten, eight are masked, one is replaced by a
     random token, and one stays (Devlin et al., BERT, NAACL 2019)."""
-    client: str | None = None
-    """Column that says whose text it is, such as an author, by which `partition: natural` divides. null: there is none.
-    """
     user_share: Annotated[float, Field(gt=0, le=1), Unit("fraction")] = 1.0
     """Share of the users whose texts are read, of files of LEAF or TensorFlow Federated: random ones, the same for
     every seed. Others are not read, so that a part of StackOverflow fits in memory."""
-    columns: tuple[str, ...] = ()
-    """Further columns that a partition may use, such as a category, to draw a Dirichlet partition `over`."""
-    train_samples: Count | None = None
-    """Number of training samples to use: the first ones. null: all."""
-    test_samples: Count | None = None
-    """Number of test samples to use: the first ones. null: all."""
 
     @property
     def holds(self) -> tuple[Inputs, ...]:  # type: ignore[override]
@@ -93,8 +85,7 @@ class Text(Source):
 
     @property
     def divisible_by(self) -> tuple[str, ...]:
-        users = () if self.client is None else ("user", self.client)
-        return (*(("label",) if self.task == "classify" else ()), *users, *self.columns)
+        return (*(("label",) if self.task == "classify" else ()), *self.sides)
 
     def reads(self) -> Iterable[str | Path]:
         files: list[str | Path] = []
@@ -131,7 +122,7 @@ class Text(Source):
     def load(self) -> Dataset:
         """Loads the texts. Raises FileNotFoundError or ValueError, saying which row of which file, and what to do."""
         found = read_rows(self.path, self.test_path, self._cells, self.user_share)
-        rows = [one for one in found if one is not None]
+        rows = [one.with_places(self.sides) for one in found if one is not None]
         texts = [self._texts(some, self._named) for some in rows]
         tokens = self.tokenizer.fitted([question + answer for question, answer in texts[0]])
         if self.task == "masked" and tokens.mask is None:
@@ -139,7 +130,7 @@ class Text(Source):
                 "must have a token for the mask with `task: masked`, got one without; take another", "tokenizer"
             )
         wanted = Wanted(self.length, self.pack, self.answer is not None, self.task == "causal")
-        sides = [self._sides(some) for some in rows]
+        sides = [{name: plain(some.table, name) for name in self.sides} for some in rows]
         made = [
             arranged(tokens, pairs, wanted, some.place, columns)
             for pairs, some, columns in zip(texts, rows, sides, strict=True)
@@ -169,7 +160,6 @@ class Text(Source):
             must = "must hold two samples or more, of which one can test, got one"
             raise BadValue(f"{must}; set `pack`, which cuts a long text into samples, or `test_path`", "path")
         train, test = splits if len(splits) == 2 else tested(splits[0], self.test_share)
-        train, test = _first(train, self.train_samples), _first(test, self.test_samples)
         words = f"texts of up to {width} tokens by {self.tokenizer.name}, of a vocabulary of {tokens.size}"
         inputs = replace(InputMeaning.of(train.x), words=words)
         files = {f"{TOKENIZER}/{name}": content for name, content in tokens.files.items()}
@@ -224,13 +214,7 @@ class Text(Source):
     @property
     def _named(self) -> tuple[str, ...]:
         """Columns beside those of texts."""
-        return tuple(name for name in (self.client, self.label, *self.columns) if name is not None)
-
-    def _sides(self, rows: Rows) -> dict[str, np.ndarray]:
-        """Returns what partitions may use: for each column, its values (rows,)."""
-        names = (*((self.client,) if self.client else ()), *self.columns)
-        columns = {name: plain(rows.table, name) for name in names}
-        return columns if self.client is None else {**columns, "user": columns[self.client]}
+        return tuple(name for name in (self.label, *self.sides) if name is not None)
 
 
 def _fields(template: str) -> list[str]:
@@ -239,7 +223,3 @@ def _fields(template: str) -> list[str]:
     if "" in names:
         raise ValueError("braces must hold a column's name, or be doubled")
     return list(dict.fromkeys(names))
-
-
-def _first(split: Split, samples: int | None) -> Split:
-    return split if samples is None else split.take(np.arange(min(samples, len(split))))

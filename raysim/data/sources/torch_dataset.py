@@ -23,7 +23,7 @@ class TorchDataset(RawSamples):
     x is a tensor, an array or a picture of PIL, or a dict of them; all of one name have one shape. A picture has the
     pixels that it is given with: turn it, with ImageOps.exif_transpose, if a camera's orientation counts. y is a label,
     or a float as the target of a regression. Random transforms are applied once only, and draw what the module's own
-    code seeds.
+    code seeds. Clients are divided by an attribute of the Dataset that has a value for each sample, such as `writers`.
     """
 
     name: str = "torch"
@@ -58,18 +58,19 @@ class TorchDataset(RawSamples):
 
     def load(self) -> Dataset:
         """Reads all samples. Raises ValueError if one of the names is not a Dataset of pairs (x, y)."""
-        train = read(self.train, self.args, "train")
-        test = None if self.test is None else read(self.test, {**self.args, **self.test_args}, "test")
+        train = read(self.train, self.args, "train", self.sides)
+        test = None if self.test is None else read(self.test, {**self.args, **self.test_args}, "test", self.sides)
         return self.made_of(train, test)
 
 
-def read(name: str, args: dict[str, Any], key: str) -> Raw:
-    """Reads all samples of a Dataset. name: module:name. key: the key that holds the name, for errors."""
-    return samples_of(_made(name, args, key), repr(name), key)
+def read(name: str, args: dict[str, Any], key: str, sides: tuple[str, ...] = ()) -> Raw:
+    """Reads all samples of a Dataset. name: module:name. key: the key that holds the name, for errors. sides: its
+    attributes that are columns."""
+    return samples_of(_made(name, args, key), repr(name), key, sides)
 
 
-def samples_of(dataset: Any, name: str, key: str) -> Raw:
-    """Reads all samples of a Dataset. name: how errors call it. key: its key."""
+def samples_of(dataset: Any, name: str, key: str, sides: tuple[str, ...] = ()) -> Raw:
+    """Reads all samples of a Dataset. name: how errors call it. key: its key. sides: names of columns."""
     if not (hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")):
         raise BadValue(
             f"must make a map-style Dataset, with a length and items by number, got "
@@ -89,7 +90,12 @@ def samples_of(dataset: Any, name: str, key: str) -> Raw:
     if not inputs:
         raise BadValue(f"must have samples, got none of {name}", key)
     stacked = {one: _stacked([sample.get(one) for sample in inputs], one, key) for one in inputs[0]}
-    return Raw(stacked[""] if "" in stacked else NamedArrays(stacked), np.stack(labels), {})
+    columns = {side: as_array(getattr(dataset, side, ())) for side in sides}
+    for side, values in columns.items():
+        if values.shape[:1] != (len(labels),):
+            must = f"must have an attribute {side!r} with a value for each of {len(labels)} samples"
+            raise BadValue(f"{must}, got shape {values.shape} of {name}; add it", key)
+    return Raw(stacked[""] if "" in stacked else NamedArrays(stacked), np.stack(labels), columns)
 
 
 def _stacked(values: list[Any], name: str, key: str) -> np.ndarray:
