@@ -74,7 +74,7 @@ class Work:
         scenario, cost = self._scenario, self._cost.of(level)
         missed = self._uses.missed(had, moment.version)
         trip = Trip(cost.sizes, cost.tensors, cost.up, cost.down, self._groups.name(client), missed)
-        up, down = ([one.at(moment) for one in each] for each in (scenario.uplink, scenario.downlink))
+        up, down = ([one.at(moment) for one in each] for each in (scenario.sent, scenario.downlink))
         traffic = traffic_of(scenario.central.at(moment).traffic(trip), up, down, trip)
         return Cost(3 * cost.forward_flops * seen, traffic.down, traffic.up, seen)  # a backward pass costs two forward
 

@@ -36,7 +36,7 @@ class NoisePlan(NamedTuple):
 def foreseen(release: Release, privacy: Privacy | None) -> bool:
     """Whether the whole timeline must be known before a run starts."""
     limited = privacy is not None and privacy.epsilon is not None
-    return limited or release.multiplier == "auto" or release.spans_steps
+    return limited or release.multiplier == "auto" or release.spans_steps or release.alike
 
 
 def plan_of(
@@ -57,13 +57,15 @@ def plan_of(
     sensitivity = release.sensitivity(exposure)
     if release.multiplier == "auto":
         assert privacy is not None and privacy.epsilon is not None
-        return NoisePlan(math.sqrt(exposure.largest) / sensitivity / mu_of(privacy.epsilon, privacy.delta), sensitivity)
+        most = mu_of(privacy.epsilon, privacy.delta, release.delta_of)
+        return NoisePlan(math.sqrt(exposure.largest) / sensitivity / most, sensitivity)
     plan, exposure = NoisePlan(release.multiplier, sensitivity), release.exposure()
     if privacy is None or privacy.epsilon is None:
         return plan
     for done, shares in enumerate(all_steps):
         exposure.step(shares)
-        if (found := epsilon_of(plan.mu(exposure.largest), privacy.delta)) > privacy.epsilon * _ROUNDING:
+        found = epsilon_of(plan.mu(exposure.largest), privacy.delta, release.delta_of)
+        if found > privacy.epsilon * _ROUNDING:
             if not done:
                 text = f"must be at least {found:.6g}, which the first server step takes, got {privacy.epsilon}"
                 raise BadInput("privacy.epsilon", f"{text}; raise it, or release.multiplier")
@@ -88,7 +90,7 @@ def _plan_of_sampled(release: Release, epsilon: float, steps: int, sampled: Samp
 
 
 def of_updates(multiplier: float, count_std: float) -> float:
-    """Returns the multiplier of the noise on updates where how many were clipped is told, too, such that both together
+    """Returns the multiplier of the noise on updates where how many were clipped is shown, too, such that both together
     show as much as the given multiplier (Andrew et al. 2021).
 
     count_std: of the noise on that number, of which a client is taken to add or subtract a half. Raises BadInput if it
@@ -104,7 +106,7 @@ class Account:
     """What clients are exposed to by the steps that a run has done."""
 
     def __init__(self, privacy: Privacy, release: Release, plan: NoisePlan) -> None:
-        self._privacy, self._plan, self._exposure = privacy, plan, release.exposure()
+        self._privacy, self._release, self._plan, self._exposure = privacy, release, plan, release.exposure()
         self._largest = self._worst = 0.0
 
     def step(self, arrivals: Sequence[Arrival], weights: Sequence[float]) -> float | None:
@@ -123,7 +125,7 @@ class Account:
         return _finite(self._worst)
 
     def _epsilon(self, square: float) -> float:
-        return epsilon_of(self._plan.mu(square), self._privacy.delta)
+        return epsilon_of(self._plan.mu(square), self._privacy.delta, self._release.delta_of)
 
     def columns(self, clients: Sequence[int]) -> dict[str, list[Any]]:
         """Returns the table `privacy`. clients: the numbers of those that could take part."""
@@ -150,7 +152,7 @@ class Account:
             "unit": "client",
             "neighbours": "a client that sends zeros in its place",
             "sampling": "none",
-            "accountant": privacy.accountant,
+            "accountant": self._release.accountant,
             "largest_uses": max(self._exposure.uses.values(), default=0),
             **({"as_if": as_if} if as_if else {}),
         }
@@ -169,8 +171,9 @@ class SampledAccount(Account):
         return _sampled_epsilon(self._plan.sampled, self._plan.multiplier, self._exposure.steps)
 
     def outcome(self, clients: int) -> dict[str, Any]:
-        assert self._plan.sampled is not None
-        sampling = {"sampling": "poisson", "probability": self._plan.sampled.probability}
+        sampled = self._plan.sampled
+        assert sampled is not None
+        sampling = {"sampling": "poisson", "probability": sampled.probability, "accountant": sampled.accountant}
         return {**super().outcome(clients), **sampling, "library": f"{LIBRARY} {version(LIBRARY)}"}
 
 

@@ -5,6 +5,7 @@ privacy, 2022): its mu is what a client can move the result by, in standard devi
 """
 
 import math
+from collections.abc import Callable
 
 _STEPS = 200  # of a bisection, which halves a range each time and ends where doubles end
 
@@ -17,33 +18,36 @@ def delta_of(mu: float, epsilon: float) -> float:
     return math.exp(_log_cdf(near)) - math.exp(epsilon + _log_cdf(far))
 
 
-def epsilon_of(mu: float, delta: float) -> float:
-    """Returns the least epsilon of a Gaussian mechanism for a delta; infinite without noise, where mu is infinite."""
+def epsilon_of(mu: float, delta: float, curve: Callable[[float, float], float] = delta_of) -> float:
+    """Returns the least epsilon of a mechanism for a delta; infinite without noise, where mu is infinite.
+
+    curve: returns its delta for mu and an epsilon.
+    """
     if not math.isfinite(mu):
         return math.inf
     low, high = 0.0, 1.0
-    if delta_of(mu, low) <= delta:
+    if curve(mu, low) <= delta:
         return low
-    while delta_of(mu, high) > delta:
+    while curve(mu, high) > delta:
         low, high = high, 2 * high
     for _ in range(_STEPS):
         middle = (low + high) / 2
         if middle in (low, high):
             break
-        low, high = (middle, high) if delta_of(mu, middle) > delta else (low, middle)
+        low, high = (middle, high) if curve(mu, middle) > delta else (low, middle)
     return high
 
 
-def mu_of(epsilon: float, delta: float) -> float:
-    """Returns the largest mu of a Gaussian mechanism that keeps to an epsilon and a delta."""
+def mu_of(epsilon: float, delta: float, curve: Callable[[float, float], float] = delta_of) -> float:
+    """Returns the largest mu of a mechanism that keeps to an epsilon and a delta. curve: as for `epsilon_of`."""
     low, high = 0.0, 1.0
-    while delta_of(high, epsilon) <= delta:
+    while curve(high, epsilon) <= delta:
         low, high = high, 2 * high
     for _ in range(_STEPS):
         middle = (low + high) / 2
         if middle in (low, high):
             break
-        low, high = (middle, high) if delta_of(middle, epsilon) <= delta else (low, middle)
+        low, high = (middle, high) if curve(middle, epsilon) <= delta else (low, middle)
     return low
 
 

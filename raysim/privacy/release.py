@@ -4,17 +4,34 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple, TypeAlias
 
 from pydantic import Field
 
 from raysim.parts.part import NonNegative, Part
+from raysim.privacy import gaussian
 from raysim.privacy.exposure import Exposure
 from raysim.terms import Record, Tensor
+
+if TYPE_CHECKING:
+    from torch import Generator
+
+    from raysim.uplink.uplink import Uplink
 
 Normal: TypeAlias = "Callable[..., Tensor]"
 """Returns as many standard normal numbers as clients send together, (n,). Equal arguments, of which there may be two
 integers beside the scenario's seed, give equal numbers."""
+Keyed: TypeAlias = "Callable[..., Generator]"
+"""Returns a generator on the CPU. Equal arguments, as those of `Normal`, give equal draws."""
+
+
+class Summed(NamedTuple):
+    """The sum of a step's updates, before the noise."""
+
+    sums: Tensor  # (n,)
+    std: float  # of the noise in each number
+    weight: float  # the largest of an update
+    updates: int  # how many there are
 
 
 class Release(Part):
@@ -27,6 +44,10 @@ class Release(Part):
 
     spans_steps: ClassVar[bool] = False
     """Whether noise of one step comes back in later ones, so that the largest weight must be the same in all steps."""
+    alike: ClassVar[bool] = False
+    """Whether all updates of a step must have the same weight."""
+    accountant: ClassVar[str] = "exact"
+    """How epsilon is found, where clients are not sampled."""
 
     name: str
     multiplier: Annotated[NonNegative | Literal["auto"], Field(examples=[1.0])]
@@ -37,6 +58,30 @@ class Release(Part):
     def draw(self, version: int, kept: Record, normal: Normal) -> tuple[Tensor, Record]:
         """Returns noise of a standard deviation of 1, (n,), for the step that makes a version, from 1 on, and what the
         server keeps for the next step. kept: what the step before kept. Changes nothing in place."""
+
+    def add(self, of: Summed, version: int, kept: Record, keyed: Keyed) -> tuple[Tensor, Record]:
+        """Returns a sum with the noise of a step, (n,), and what the server keeps; the very sum without noise."""
+        import torch
+
+        if not of.std:
+            return of.sums, kept
+        noise, after = self.draw(version, kept, lambda *ids: torch.randn(len(of.sums), generator=keyed(*ids)))
+        return of.sums.add(noise.to(of.sums.device), alpha=of.std), after
+
+    @property
+    def transforms(self) -> tuple[Uplink, ...]:
+        """What happens to what clients send after all of `uplink`."""
+        return ()
+
+    def bound(self, clip: float, length: int) -> float:
+        """Returns the bound of an update of so many numbers after `transforms`. clip: its bound before."""
+        return clip
+
+    @staticmethod
+    def delta_of(mu: float, epsilon: float) -> float:
+        """Returns the delta of noise for an epsilon. mu: what a client can move all steps by, in its standard
+        deviations."""
+        return gaussian.delta_of(mu, epsilon)
 
     @property
     def keeps(self) -> tuple[str, ...]:
@@ -53,8 +98,7 @@ class Release(Part):
         return Exposure()
 
     def sensitivity(self, exposure: Exposure) -> float:
-        """Returns a factor of the noise, with which `multiplier` stands for as much as in `gaussian`. exposure: that of
-        the whole run."""
+        """Returns a factor of the noise besides `multiplier`. exposure: that of the whole run."""
         return 1.0
 
 

@@ -7,6 +7,15 @@ from typing import Any, NamedTuple
 LIBRARY = "dp-accounting"
 
 
+def drawn_alone(probability: float, clients: int) -> float:
+    """Returns the probability with which a round draws a given client, and nobody else.
+
+    A round that draws nobody makes no step. So where nobody else is drawn, a step shows that the client was. Otherwise,
+    the step shows what sampling leaves of it. So delta grows by this, at most, in each round.
+    """
+    return probability * (1 - probability) ** (clients - 1)
+
+
 class Sampled(NamedTuple):
     """Steps of independent Gaussian noise, each of whose clients is drawn with the same probability."""
 

@@ -78,6 +78,7 @@ def _sampling_problems(scenario: Scenario, accountant: str) -> Iterator[Problem]
         "world.delay": (waits or isinstance(world.delay, NoDelay), "must let rounds wait for all that they picked"),
         "algorithm": (isinstance(trigger, Round), "must step at the end of rounds"),
         "algorithm.weights": (getattr(scenario.algorithm, "weights", None) == "expected", "must be expected"),
+        "run.rounds": (scenario.run.rounds is not None, "must be given"),
         "release.name": (release is not None and release.name == "gaussian", "must be gaussian"),
     }
     for key, (right, must) in holds.items():

@@ -30,6 +30,7 @@ from raysim.scenario.resources import Resources, computes_on
 from raysim.scenario.run_settings import RunSettings
 from raysim.terms import Population
 from raysim.uplink.transforms import AnUplink
+from raysim.uplink.uplink import Uplink
 from raysim.world import TOPOLOGIES, Topology, World
 from results.yaml import as_yaml
 
@@ -144,6 +145,11 @@ class Scenario(Part):
         """
         named: tuple[str, ...] = self.run.evaluate_on
         return ("validation", *(split for split in named if split != "validation")) if self.data.validation else named
+
+    @property
+    def sent(self) -> tuple[Uplink, ...]:
+        """The transforms of what clients send: `uplink`, and those that `release` needs after it."""
+        return (*self.uplink, *(self.release.transforms if self.release is not None else ()))
 
     @property
     def needs_cost(self) -> bool:

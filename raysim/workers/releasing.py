@@ -4,10 +4,10 @@ import math
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
 
 from raysim.parts.errors import BadInput
 from raysim.parts.rng import torch_seed
+from raysim.privacy.release import Summed
 from raysim.scenario import Scenario
 from raysim.terms import Record
 from raysim.uplink.bounds import bounded
@@ -48,14 +48,13 @@ class Releasing:
             text = f"must not go with {self._algorithm}, of whose updates no clip_norm covers {', '.join(others)}"
             raise BadInput("release", f"{text}; take another algorithm")
         norm, clip = float(whole.norm()), noise.clip if adapted is None else adapted
-        told = clip if math.isfinite(clip) else None
-        if not noise.scale:
-            return Released(sums, kept, told, 0.0, norm)
-        std = noise.scale * clip * math.prod(one.stretch(len(whole)) or 1.0 for one in self._after)
+        longest = clip * math.prod(one.stretch(len(whole)) or 1.0 for one in self._after)
+        std = noise.scale * self._release.bound(longest, len(whole)) if noise.scale else 0.0
 
-        def normal(*ids: int) -> Tensor:
-            draw = torch.Generator().manual_seed(torch_seed(self._seed, "release", *ids))
-            return torch.randn(len(whole), generator=draw)
+        def keyed(*ids: int) -> torch.Generator:
+            return torch.Generator().manual_seed(torch_seed(self._seed, "release", *ids))
 
-        drawn, after = self._release.draw(version, kept, normal)
-        return Released(put_back(whole.add(drawn.to(whole.device), alpha=std)), after, told, std, norm)
+        of = Summed(whole, std, noise.weight, noise.updates)
+        found, after = self._release.add(of, version, kept, keyed)
+        noised = sums if found is whole else put_back(found)
+        return Released(noised, after, clip if math.isfinite(clip) else None, std, norm)

@@ -134,6 +134,8 @@ class StepNoise(NamedTuple):
 
     scale: float  # its standard deviation in the sum, by the bound of an update
     clip: float  # largest bound of an update in the step, if bounds do not adapt; infinite without a bound
+    weight: float  # largest one of an update
+    updates: int  # in the step
     count_std: float = 0.0  # standard deviation of the noise on how many updates were not longer, if bounds adapt
 
 

@@ -173,10 +173,10 @@ class Workbench:
         scenario, self.moment = self.scenario, moment
         if not self._scheduled:
             self.local, self.algorithm = scenario.local, scenario.algorithm
-            self.uplink, self.downlink = scenario.uplink, scenario.downlink
+            self.uplink, self.downlink = scenario.sent, scenario.downlink
             return
         self.local, self.algorithm = scenario.local.at(moment), scenario.algorithm.at(moment)
-        self.uplink = tuple(transform.at(moment) for transform in scenario.uplink)
+        self.uplink = tuple(transform.at(moment) for transform in scenario.sent)
         self.downlink = tuple(transform.at(moment) for transform in scenario.downlink)
 
     @cached_property

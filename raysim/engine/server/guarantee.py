@@ -11,13 +11,16 @@ from raysim.local.gradients import PerSample
 from raysim.parts.errors import BadInput
 from raysim.privacy.account import Account, NoisePlan, SampledAccount, of_updates, plan_of
 from raysim.privacy.exposure import Shares, shares_of
-from raysim.privacy.sampled import Sampled
+from raysim.privacy.release import Release
+from raysim.privacy.sampled import Sampled, drawn_alone
 from raysim.privacy.samples import SampleAccount, ShownSteps, shown_by
 from raysim.scenario import Scenario
 from raysim.terms import Population
 from raysim.uplink.bounds import bounded
 from raysim.workers.requests import StepNoise
 from raysim.world.server_happening import Happening, Stepped
+
+_EQUAL = "weights that do not differ, such as those of fedbuff with staleness: none"
 
 
 def plan(scenario: Scenario, population: Population, timeline: Callable[[], Iterable[Happening]]) -> NoisePlan | None:
@@ -32,17 +35,16 @@ def plan(scenario: Scenario, population: Population, timeline: Callable[[], Iter
 def _sampled(scenario: Scenario, population: Population) -> Sampled | None:
     """Returns how clients are sampled; None where it counts as known who takes part.
 
-    A round that draws nobody makes no step, which shows that, so the probability of it is taken off delta.
+    The probability that a round draws a client alone, which its step then shows, is taken off delta.
     """
     privacy, expected = scenario.privacy, population.expected
     if privacy is None or privacy.accountant == "exact" or expected is None:
         return None
     of = privacy.population or population.clients
     probability, delta = min(1.0, max(expected, privacy.cohort or 0) / of), privacy.delta
-    if privacy.population is None:
-        delta -= (scenario.run.rounds or 0) * (1 - expected / population.clients) ** population.clients
+    delta -= (scenario.run.rounds or 0) * drawn_alone(probability, of)
     if delta <= 0:
-        text = f"must be above the probability that a round draws nobody, got {privacy.delta:g}; raise it, or"
+        text = f"must be above the probability that a round draws one client alone, got {privacy.delta:g}; raise it, or"
         raise BadInput("privacy.delta", f"{text} world.dispatch.probability")
     return Sampled(privacy.accountant, probability, delta)
 
@@ -50,18 +52,25 @@ def _sampled(scenario: Scenario, population: Population) -> Sampled | None:
 def _shares(
     scenario: Scenario, population: Population, timeline: Callable[[], Iterable[Happening]]
 ) -> Iterator[Shares]:
-    """Yields the shares of each step. Raises BadInput if the noise needs the same largest weight in all of them."""
+    """Yields the shares of each step. Raises BadInput if the noise needs weights that are equal and these are not."""
     release, known = scenario.release, None
     for happening in timeline():
         if isinstance(happening, Stepped):
             weights = one_sum(weigh(scenario, happening, population))
             largest = max(map(abs, weights), default=known)
-            if release is not None and release.spans_steps and not isclose(largest or 0.0, known or largest or 0.0):
-                got = f"{known:g} and, in the step to version {happening.version}, {largest:g}"
-                text = f"must be gaussian where the largest weight of a step changes, got {release.name}, and {got}"
-                raise BadInput("release.name", f"{text}; take gaussian, or weights that stay, such as staleness: none")
+            if release is not None and release.spans_steps:
+                _require_equal(happening, release, "largest weight in all steps", known or largest, largest)
+            if release is not None and release.alike and weights:
+                _require_equal(happening, release, "weight of all updates in a step", min(weights), max(weights))
             known = largest
             yield shares_of(happening.arrivals, weights)
+
+
+def _require_equal(step: Stepped, release: Release, what: str, one: float | None, other: float | None) -> None:
+    if not isclose(one or 0.0, other or 0.0):
+        text = f"must be gaussian where weights differ, for {release.name} needs the same {what}"
+        got = f"got {one:.4g} and {other:.4g} at the step to version {step.version}"
+        raise BadInput("release.name", f"{text}, {got}; take gaussian, or {_EQUAL}")
 
 
 def account(scenario: Scenario, plan: NoisePlan | None, samples: Sequence[int]) -> Account | None:
@@ -103,9 +112,10 @@ def noise(
     if bound is not None and bound.adapt is not None and multiplier:
         count_std = bound.adapt.count_noise or (expected or len(weights)) / 20
         multiplier = of_updates(multiplier, count_std)
-    scale = multiplier * plan.sensitivity * max(map(abs, weights))
+    weight = max(map(abs, weights))
+    scale = multiplier * plan.sensitivity * weight
     if scenario.privacy is not None and scenario.privacy.cohort is not None:
         fixed = getattr(scenario.algorithm, "weights", None) == "expected"
         scale *= (expected if fixed and expected else len(weights)) / scenario.privacy.cohort
     clip = max(bound.at(dispatched.moment).max if bound else inf for dispatched in stepped.members)
-    return StepNoise(scale, clip, count_std)
+    return StepNoise(scale, clip, weight, len(weights), count_std)
