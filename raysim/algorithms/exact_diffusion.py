@@ -8,28 +8,22 @@ Signal Processing 67, 2019, is the same recursion without a non-smooth term, but
 not combine.
 
 Differences from the paper: the gradient is that of one mini-batch, whose noise is not corrected. It needs symmetric
-weights, as there.
+weights, as there, and that all mix at once.
 """
 
-from typing import ClassVar
-
-from raysim.algorithms.peer import Inbox, Peer, beyond_one_step
-from raysim.algorithms.signatures import Problems, Setting, Task
+from raysim.algorithms.extra import EXTRA
+from raysim.algorithms.peer import Inbox
+from raysim.algorithms.signatures import Task
 from raysim.terms import Record
 
 
-class ExactDiffusion(Peer):
+class ExactDiffusion(EXTRA):
     """Models that have stepped are corrected by what the last combination changed, then combined (Yuan et al. 2019)."""
-
-    mixes: ClassVar = "symmetric"
 
     name: str = "exact_diffusion"
 
-    def problems(self, scenario: Setting) -> Problems:
-        return beyond_one_step(scenario)
-
     def init(self, task: Task) -> Record:
-        return {**super().init(task), "adapted": task.received.w}
+        return {"w": task.received.w, "buffers": task.received.buffers, "adapted": task.received.w}
 
     def local(self, task: Task, state: Record) -> tuple[Record, Record]:
         trained = task.train(self.personal(task, state))

@@ -6,13 +6,13 @@ x_i^{t+1} = sum_j W_ij x_j^t - lr g_i(x_i^t) + c_i^t, and c_i^{t+1} = c_i^t + (s
 = 0. The paper's iteration is the difference of two such steps.
 
 Differences from the paper: the gradient is that of one mini-batch, whose noise is not corrected. It needs symmetric
-weights, as there; the corrections then sum to zero. Lost and late messages break
-that, and so shift the limit.
+weights, as there, and that all mix at once; the corrections then sum to zero. Lost messages break that, and so shift
+the limit.
 """
 
 from typing import ClassVar
 
-from raysim.algorithms.peer import Inbox, Peer, beyond_one_step
+from raysim.algorithms.peer import Inbox, Peer, beyond_one_step, in_rounds_only
 from raysim.algorithms.signatures import Problems, Setting, Task
 from raysim.terms import Record
 
@@ -20,12 +20,12 @@ from raysim.terms import Record
 class EXTRA(Peer):
     """D-PSGD plus half of all that mixing changed before, so that a constant rate leaves no gap (Shi et al. 2015)."""
 
+    name: str = "extra"
     mixes: ClassVar = "symmetric"
 
-    name: str = "extra"
-
     def problems(self, scenario: Setting) -> Problems:
-        return beyond_one_step(scenario)
+        yield from beyond_one_step(scenario)
+        yield from in_rounds_only(scenario, "whose corrections sum to zero only if all mix at once", "d_psgd")
 
     def init(self, task: Task) -> Record:
         return {**super().init(task), "correction": task.received.w * 0}

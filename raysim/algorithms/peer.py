@@ -120,6 +120,13 @@ class Peer(Algorithm):
         return task.received.replace(w=state["w"], buffers=state["buffers"])
 
 
+def in_rounds_only(scenario: Setting, why: str, other: str) -> Problems:
+    """Yields that peers must wait for each other, if they do not. other: an algorithm that goes without."""
+    if not scenario.world.synchronous:
+        text = f"must be true for {scenario.algorithm.name}, {why}, got false"
+        yield Problem("world.synchronous", f"{text}; leave it out, or take {other}")
+
+
 def beyond_one_step(scenario: Setting) -> Problems:
     """Yields what makes local training anything but one step of plain SGD, for algorithms that mix after each step."""
     local = scenario.local

@@ -12,9 +12,8 @@ Differences from the paper: gradients are those of mini-batches, drawn anew for 
 from typing import ClassVar
 
 from raysim.algorithms.dsgt import DSGT
-from raysim.algorithms.peer import Inbox
+from raysim.algorithms.peer import Inbox, in_rounds_only
 from raysim.algorithms.signatures import Problems, Setting, Tensor
-from raysim.parts.errors import Problem
 
 
 class PushPull(DSGT):
@@ -25,9 +24,8 @@ class PushPull(DSGT):
 
     def problems(self, scenario: Setting) -> Problems:
         yield from super().problems(scenario)
-        if not scenario.world.synchronous:
-            text = "must be true for push_pull, which pulls the newest models but pushes each gradient once, got false"
-            yield Problem("world.synchronous", f"{text}; leave it out, or take push_diging")
+        why = "which pulls the newest models but pushes each gradient once"
+        yield from in_rounds_only(scenario, why, "push_diging")
 
     def tracked(self, inbox: Inbox) -> Tensor:
         return inbox.pushed("tracker")

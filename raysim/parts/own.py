@@ -99,6 +99,9 @@ def require_part(found: Any, bases: tuple[type[Any], ...], got: str) -> None:
         raise WrongClass(f"must name a class that defines {', '.join(lacking)}, got {got!r}, which does not")
     if part.model_fields["name"].annotation is not str:  # a Literal could not be module:Class
         raise WrongClass(f"must name a class whose field is `name: str`, got {got!r}, where it is of another type")
+    if taken := sorted(part.model_fields.keys() & part.__class_vars__):
+        text = f"must name a class whose keys are not what its base uses otherwise, got {got!r} with a key {taken[0]!r}"
+        raise WrongClass(f"{text}; rename it, or write `{taken[0]}: ClassVar = ...` to set what the base means by it")
 
 
 def public_path(base: type[Any]) -> str:

@@ -75,7 +75,7 @@ def _key_problems(world: World, algorithm: Central) -> Iterator[Problem]:
     if not world.dispatch.given:
         text = "must have exactly one of per_round, probability, concurrency, per_tier, picks, order, got none"
         yield Problem("world.dispatch", text)
-    for key, value in _given(world, "synchronous", "edge_delay", "loss", "on_loss", "leave", "links"):
+    for key, value in _given(world, "synchronous", "edge_delay", "loss", "on_loss", "leave", "join", "links"):
         text = f"is for peers only, and {algorithm.name} has a server, got {quoted(value)}; leave it out"
         yield Problem(f"world.{key}", text)
 
@@ -186,9 +186,13 @@ def peer_problems(scenario: Scenario) -> Iterator[Problem]:
             f"must be always for {name}{'' if scenario.peer.pairs else ' with overlap'}, whose messages absent peers "
         )
         yield Problem("world.availability", f"{text}would lose; leave it out")
-    if scenario.world.leave == "hand_over" and not (scenario.peer.mixes == "push" and scenario.peer.consumes):
-        text = f"must be wait for {name}, which does not push, and so would lose what is handed over; leave it out"
-        yield Problem("world.leave", text)
+    if not (scenario.peer.mixes == "push" and scenario.peer.consumes):
+        if scenario.world.leave == "hand_over":
+            text = f"must be wait for {name}, which does not push, and so would lose what is handed over; leave it out"
+            yield Problem("world.leave", text)
+        if scenario.world.join == "empty":
+            text = f"must be first or copy for {name}, which does not push, and would take nothing for a model of zeros"
+            yield Problem("world.join", f"{text}; set one")
     yield from _peer_numbers(scenario)
     if wrong := list(file_problems(scenario)):
         yield from wrong

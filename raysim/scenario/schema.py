@@ -48,6 +48,7 @@ LATER: dict[str, Any] = {
     "topology.period_s": None,
     "world.on_loss": "gone",
     "world.leave": "wait",
+    "world.join": "first",
     "world.links": {"name": "always"},
 }
 

@@ -47,6 +47,14 @@ class Place(NamedTuple, Generic[Row]):
         return found
 
 
+class PeerState(NamedTuple):
+    """A peer, and where its state is kept."""
+
+    peer: int
+    own: Place[Own]
+    moment: Moment  # when its models are asked for
+
+
 class Turn(NamedTuple):
     """A peer's part in a job: it mixes, or gets its first state. Then it trains, if it will mix again, unless another
     peer has asked it for an exchange, while its training goes on."""
@@ -63,6 +71,8 @@ class Turn(NamedTuple):
     kept_share: float = 1.0  # A_ii of its own message
     mixes_at: Moment = Moment()
     trains_at: Moment = Moment()
+    joins: bool = False  # whether it starts as `world.join` says
+    copied: PeerState | None = None  # the peer whose model it then copies
 
 
 class Mixture(NamedTuple):
@@ -84,14 +94,6 @@ class MixRequest(Request[list[MixedPeer], Mixture]):
 
     def call(self, worker: PeerHandlers, gang: Gang) -> Answer[list[MixedPeer], Mixture]:
         return worker.mix(self)
-
-
-class PeerState(NamedTuple):
-    """A peer, and where its state is kept."""
-
-    peer: int
-    own: Place[Own]
-    moment: Moment  # when its models are asked for
 
 
 @dataclass(frozen=True)

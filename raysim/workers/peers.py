@@ -120,7 +120,7 @@ class PeersWorker(Workbench, PeerHandlers, CostHandler):
     def _mix(self, turn: Turn, received: _Received) -> ClientState[Tensor]:
         self.at(turn.mixes_at)
         if turn.message is None:
-            return self.first(turn.peer)
+            return self._joined(turn) if turn.joins else self.first(turn.peer)
         own, *others = (received[place] for place in (turn.message, *turn.inbox))
         draft: ClientState[Tensor] = ClientState()
         if turn.draft is not None:
@@ -152,10 +152,19 @@ class PeersWorker(Workbench, PeerHandlers, CostHandler):
 
     # --- calls of the algorithm ---------------------------------------------------------------------------------------
 
-    def first(self, peer: int) -> ClientState[Tensor]:
-        """Returns a peer's first state."""
+    def _joined(self, turn: Turn) -> ClientState[Tensor]:
+        """Returns the first state of a peer that was not there at first."""
+        model = None if turn.copied is None else self._personal(turn.copied, turn.mixes_at.version)
+        state = self.first(turn.peer, model)
+        if self.scenario.world.join == "empty":
+            nothing = {key: torch.zeros_like(entry) for key, entry in state.algorithm.items()}
+            state = state._replace(algorithm=nothing)
+        return state
+
+    def first(self, peer: int, model: Model | None = None) -> ClientState[Tensor]:
+        """Returns a peer's first state. model: what it starts from; by default what all do."""
         with self.calling("init", peer, who=f"peer {peer}") as where:
-            task = self.task(peer, EVALUATING, self.start)
+            task = self.task(peer, EVALUATING, model or self.start)
             state = returned.record(where, self.algorithm.init(task), "the state")
             return ClientState(state, self.first_optimizer)
 

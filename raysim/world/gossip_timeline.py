@@ -2,6 +2,7 @@
 
 import math
 from array import array
+from collections import deque
 from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import groupby, islice
@@ -11,7 +12,7 @@ import numpy as np
 from raysim.parts.errors import BadInput
 from raysim.world.clock import Clock
 from raysim.world.network import Sent
-from raysim.world.peers_timeline import Exchanged, Heard, Mixed, Next, PeersTimeline
+from raysim.world.peers_timeline import Exchanged, Heard, Joined, Mixed, Next, PeersTimeline
 
 
 class GossipTimeline(PeersTimeline):
@@ -19,6 +20,7 @@ class GossipTimeline(PeersTimeline):
 
     def _first(self) -> tuple[Next, ...]:
         """Finds out when each peer mixes and which mix is its last. Neither depends on messages."""
+        self._joining: list[Joined] = []  # `before` counts the mixes of all rounds
         coming = self._coming()
         self._times, self._who = array("d"), array("i")  # time and peer of each mix of the run
         # Whether models are evaluated after each round, and what ends the run with it.
@@ -43,8 +45,10 @@ class GossipTimeline(PeersTimeline):
                 early = early or set(last)
         mixes = len(self._rounds) * self.peers
         del self._times[mixes:], self._who[mixes:]
-        first = self._sends_first  # also a peer that never mixes then has a model to send
-        return tuple(Next(self._totals[peer] > 0, first or peer not in early) for peer in range(self.peers))
+        # A peer that never mixes may yet send its model, or another may copy it.
+        first = self._sends_first or bool(self.later)
+        trains = [total > 0 and peer not in self.later for peer, total in enumerate(self._totals)]
+        return tuple(Next(trains[peer], first or peer not in early) for peer in range(self.peers))
 
     def _states_of(self, serial: int) -> tuple[tuple[int, int], ...]:
         """Returns the peers whose states a mix changes, and a number for each state."""
@@ -63,15 +67,19 @@ class GossipTimeline(PeersTimeline):
         presence, there, change = self._new_presence(), np.zeros(self.peers, dtype=bool), 0.0
         rest = [self._after(0.0, peer, 0) for peer in range(self.peers)]  # of each training, while a peer is away
         ends = [math.inf] * self.peers  # when each training ends; infinite while a peer is away
-        counts = [0] * self.peers
+        counts, known = [0] * self.peers, {*range(self.peers)} - self.later
         while True:
             while change < math.inf and (not len(clock) or change <= clock.next_time):  # somebody comes or goes
                 now, before = change, there
                 there = np.ones(self.peers, dtype=bool) if presence is None else presence.mask(now)
                 change = math.inf if presence is None else presence.next_change(now)
-                for peer in np.flatnonzero(there & ~before).tolist():
+                come = np.flatnonzero(there & ~before).tolist()
+                for peer in come:
                     ends[peer] = now + rest[peer]
                     clock.schedule(ends[peer], peer, peer)
+                    if peer not in known:
+                        self._join(self._joined(peer, now, len(self._who), self._graphs.at(0, now)[peer], known))
+                known.update(come)
                 for peer in np.flatnonzero(before & ~there).tolist():
                     rest[peer], ends[peer] = ends[peer] - now, math.inf
                     if self.world.leave == "hand_over":
@@ -86,6 +94,12 @@ class GossipTimeline(PeersTimeline):
             ends[peer] = self._after(clock.now, peer, counts[peer])
             clock.schedule(ends[peer], peer, peer)
 
+    def _join(self, joined: Joined) -> None:
+        """Takes note of a peer that comes, and that the state which it copies, the peer's latest, is to be kept."""
+        self._joining.append(joined)
+        places = (place for place in range(joined.before - 1, -1, -1) if self._who[place] == joined.of)
+        self._kept.update(islice(places, joined.of is not None))
+
     def _after(self, began: float, peer: int, number: int) -> float:
         """Returns when the training is over. Raises ValueError if it takes no time."""
         duration = self._duration(peer, number, began)
@@ -96,10 +110,11 @@ class GossipTimeline(PeersTimeline):
 
     def __iter__(self) -> Iterator[Exchanged]:
         self._graphs = self._new_graphs()  # because it has come to the end of the run
-        presence, mixed, hands_over = self._new_presence(), [], self.world.leave == "hand_over"
+        presence, mixed, hands_over = self._new_presence(), list[Mixed](), self.world.leave == "hand_over"
         before = [0.0] * self.peers  # when each peer began to train
         sent: dict[int, tuple[Sent, ...]] = {}  # by each peer
         gone: set[int] = set()  # peers that hand over what they have
+        joining, joined = deque(self._joining), list[Joined]()
 
         def send(peers: Iterable[int], time: float) -> None:
             near = self._graphs.at(0, time)
@@ -116,6 +131,12 @@ class GossipTimeline(PeersTimeline):
             send(range(self.peers), 0.0)
         for time, serials in groupby(range(len(self._times)), self._times.__getitem__):
             together = list(serials)
+            while joining and joining[0].before <= together[0]:
+                one = joining.popleft()
+                joined.append(one._replace(before=len(mixed), next=Next(self._totals[one.peer] > 0, kept=True)))
+                before[one.peer] = one.time
+                if self._sends_first:
+                    send([one.peer], one.time)
             if not self._sends_first:
                 send([self._who[serial] for serial in together], time)
             for serial in together:
@@ -125,8 +146,8 @@ class GossipTimeline(PeersTimeline):
                 if len(mixed) == self.peers:
                     round = serial // self.peers
                     present = None if presence is None else tuple(np.flatnonzero(presence.mask(time)).tolist())
-                    yield Exchanged(round, time, tuple(mixed), *self._rounds[round], present)
-                    mixed = []
+                    yield Exchanged(round, time, tuple(mixed), *self._rounds[round], present, tuple(joined))
+                    mixed, joined = [], []
             if self._sends_first:
                 send([self._who[serial] for serial in together], time)
 

@@ -6,8 +6,10 @@ times: training ends, messages are sent, messages arrive, then peers mix, by the
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 from raysim.parts.errors import BadInput
 from raysim.parts.rng import Stream
@@ -72,6 +74,21 @@ class Mixed(NamedTuple):
         return 1 - sum(message.share for message in self.sent)
 
 
+class Joined(NamedTuple):
+    """A peer comes that was not there at first, and starts from what `world.join` says."""
+
+    peer: int
+    time: float
+    of: int | None  # the peer whose model it copies
+    before: int  # how many mixes of its round come before it
+    next: Next = Next(trains=True, kept=True)
+
+    @property
+    def changed(self) -> tuple[tuple[int, int], ...]:
+        """As if a mix before its first one made its state."""
+        return ((self.peer, -1),)
+
+
 class Exchanged(NamedTuple):
     """A round: every peer that is there has mixed once or, if peers do not wait, there were as many mixes as peers."""
 
@@ -81,6 +98,7 @@ class Exchanged(NamedTuple):
     evaluated: bool  # whether models are evaluated after it
     ends: str | None  # what ends the run with it: rounds, updates or virtual_time; None if it goes on
     present: tuple[int, ...] | None = None  # the peers that are there at its end, who are evaluated; None: all
+    joined: tuple[Joined, ...] = ()  # in order of time
 
     @property
     def version(self) -> int:
@@ -92,12 +110,30 @@ class Exchanged(NamedTuple):
         """The end of the round."""
         return Moment(self.version, self.version, self.time)
 
+    @property
+    def changes(self) -> list[Mixed | Joined]:
+        """All that gives peers other states, in order."""
+        changes: list[Mixed | Joined] = [*self.mixed]
+        for joined in reversed(self.joined):
+            changes.insert(joined.before, joined)
+        return changes
+
+
+def next_with_peers(presence: Presence | None, time: float, peers: int) -> tuple[float, Sequence[int]]:
+    """Returns the first time from a time on at which there are peers, and these. presence: None if all always are."""
+    if presence is None:
+        return time, range(peers)
+    while not (there := presence.mask(time)).any():
+        time = presence.next_change(time)
+    return time, np.flatnonzero(there).tolist()
+
 
 class PeersTimeline(ABC):
     """The base of timelines of peers: iterate over one to get all rounds, in order.
 
     horizon: when it ends, and when models are evaluated. cost: returns the cost of a peer with its neighbours, if the
-    delay needs it. start: what follows each peer's first state. consumes, lag, sends_first: as in `Peer`.
+    delay needs it. start: what follows each peer's first state. later: peers that are not there at first, and do not
+    start from the first model. consumes, lag, sends_first: as in `Peer`.
     """
 
     def __init__(
@@ -122,6 +158,10 @@ class PeersTimeline(ABC):
         self._graphs = self._new_graphs()
         self._mail = Mail()
         self._counts = [0] * peers  # mixes of each peer so far
+        self._copied = Stream(seed, "copied")
+        self.later: set[int] = set()
+        if world.join != "first":
+            self.later.update({*range(peers)}.difference(next_with_peers(self._new_presence(), 0.0, peers)[1]))
         self.start = self._first()
 
     @abstractmethod
@@ -153,6 +193,11 @@ class PeersTimeline(ABC):
         if self._cost is not None:
             cost = self._cost(peer, self._near(peer, number, began))
         return duration_of(self.world.delay, self._durations, peer, number, cost)
+
+    def _joined(self, peer: int, time: float, before: int, near: Neighbours, known: Container[int]) -> Joined:
+        """Lets a peer join. near: its neighbours. known: the peers that have a model to copy."""
+        able = [sender for sender in near.senders if sender in known] if self.world.join == "copy" else []
+        return Joined(peer, time, able[int(self._copied(peer).integers(len(able)))] if able else None, before)
 
     def _near(self, peer: int, number: int, began: float) -> Neighbours:
         """Returns with whom a peer exchanges messages after a training."""

@@ -5,12 +5,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, partial
 from typing import NamedTuple
 
-import numpy as np
-
 from raysim.world.availability import Always, Presence
 from raysim.world.mixing import Neighbours
 from raysim.world.network import Sent
-from raysim.world.peers_timeline import Exchanged, Heard, Mixed, Next, PeersTimeline
+from raysim.world.peers_timeline import Exchanged, Heard, Joined, Mixed, Next, PeersTimeline, next_with_peers
 
 
 class _Sending(NamedTuple):
@@ -25,6 +23,7 @@ class _Sending(NamedTuple):
     there: Sequence[int]  # these peers, without those that only hand over what they have
     arrived: dict[tuple[int, int], Sent]  # by source and target
     end: float
+    joined: tuple[Joined, ...]  # peers that come to it
 
     @property
     def after(self) -> list[int]:
@@ -37,12 +36,12 @@ class RoundsTimeline(PeersTimeline):
 
     def _first(self) -> tuple[Next, ...]:
         self._changes = not isinstance(self.world.availability, Always)  # whether peers come and go
-        return (Next(trains=True, kept=self._changes),) * self.peers
+        return tuple(Next(trains=peer not in self.later, kept=self._changes) for peer in range(self.peers))
 
     def __iter__(self) -> Iterator[Exchanged]:
         under_way: deque[_Sending] = deque(maxlen=self._lag + 1)  # the last of them is that of the current round
         presence = self._new_presence()
-        current = self._sent_in(0, *_next_with_peers(presence, 0.0, self.peers), (), [0] * self.peers, ())
+        current = self._sent_in(0, *next_with_peers(presence, 0.0, self.peers), (), [0] * self.peers, ())
         self._require_a_round(current.end)
         while True:
             under_way.append(current)
@@ -55,13 +54,14 @@ class RoundsTimeline(PeersTimeline):
             heard = self._heard_in(current.round, under_way)
             # Of peers that come and go, any state may be the one with which a peer is evaluated next.
             mixed = self._mixed_in(current, heard, Next(ends is None, evaluated or self._changes))
-            yield Exchanged(current.round, end, mixed, evaluated, ends, (*current.there,) if self._changes else None)
+            present = (*current.there,) if self._changes else None
+            yield Exchanged(current.round, end, mixed, evaluated, ends, present, current.joined)
             if ends is not None:
                 return
             current = following()
 
     def _following(self, before: _Sending, presence: Presence | None, earlier: Iterable[_Sending]) -> _Sending:
-        began, there = _next_with_peers(presence, before.end, self.peers)
+        began, there = next_with_peers(presence, before.end, self.peers)
         gone = sorted({*before.there} - {*there}) if self.world.leave == "hand_over" else ()
         return self._sent_in(before.round + 1, began, there, gone, before.after, earlier)
 
@@ -79,11 +79,14 @@ class RoundsTimeline(PeersTimeline):
         near: Sequence[Neighbours] = self._graphs.at(round, began)
         if gone:
             near = _with_heirs(near, {peer: self._graphs.leaving(peer, counts[peer], began) for peer in gone})
+        new = [peer for peer in there if peer in self.later and not counts[peer]]
+        known = {peer for peer, count in enumerate(counts if new else ()) if count or peer not in self.later}
+        joined = tuple(self._joined(peer, began, 0, near[peer], known) for peer in new)
         trained = {peer: began + self._duration(peer, counts[peer], began) for peer in (*there, *gone)}
         sent = {peer: self._network.send(peer, counts[peer], trained[peer], near[peer]) for peer in trained}
         every = (one for of_peer in sent.values() for one in of_peer)
         arrived = {(one.source, one.target): one for one in every if one.arrives is not None}
-        sending = _Sending(round, began, near, counts, trained, sent, there, arrived, max(trained.values()))
+        sending = _Sending(round, began, near, counts, trained, sent, there, arrived, max(trained.values()), joined)
         heard = self._heard_in(round, [*earlier, sending])
         awaited = (one.arrives for one in heard.arrived.values() if one.arrives is not None) if heard else ()
         return sending._replace(end=max(sending.end, *awaited, began))
@@ -106,15 +109,6 @@ class RoundsTimeline(PeersTimeline):
         for source, weight in zip(near.senders, near.weights, strict=True):
             if one := heard.arrived.get((source, peer)):
                 yield Heard(source, one.number, weight, time - one.time if self._lag else 0.0, one.share)
-
-
-def _next_with_peers(presence: Presence | None, time: float, peers: int) -> tuple[float, Sequence[int]]:
-    """Returns the first time from a time on at which there are peers, and these. presence: None if all always are."""
-    if presence is None:
-        return time, range(peers)
-    while not (there := presence.mask(time)).any():
-        time = presence.next_change(time)
-    return time, np.flatnonzero(there).tolist()
 
 
 def _with_heirs(near: Sequence[Neighbours], gone: dict[int, Neighbours]) -> Sequence[Neighbours]:

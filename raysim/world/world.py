@@ -158,6 +158,10 @@ class World(Part):
     """For peers only: what a peer that goes does with its state. wait: it waits until the peer is back. hand_over, for
     algorithms that push: all of it goes to one neighbour, drawn among those that are there, and the peer comes back
     with nothing."""
+    join: Literal["first", "copy", "empty"] = "first"
+    """For peers only: what a peer starts with that is not there at first. first: the model that all start from. copy:
+    that of one peer that it hears when it comes, drawn among these; the first model if there is none. empty, for
+    algorithms that push: nothing, until it hears something."""
     links: SomeLinks = AllLinks()
     """For peers only: which edges of the topology are there at what time. The name of a CSV or Parquet file is short
     for `{name: trace, path: that file}`."""

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import typer
 from conftest import PYTHONPATH, Raw, digits
-from peers_runs import GOSSIP, peers
+from peers_runs import COMING, GOSSIP, peers
 from ruamel.yaml import YAML
 from server_runs import with_own_models
 from toys_jobs import Add, Adder, AddOrDieOnce, Attach, Carry, Die
@@ -29,6 +29,9 @@ RUNS = {
     "fedavg": with_own_models("fedavg"),
     "fedbuff with states": with_own_models("toys:Counting", world__dispatch={"concurrency": 6}),
     "peers": peers(algorithm="fedf_admm", world=GOSSIP, public={"samples": 20}),
+    "swift": peers(algorithm="swift", world=GOSSIP),
+    "ad_psgd": peers(algorithm="ad_psgd", world=GOSSIP),
+    "sgp": peers(algorithm="sgp", world={**GOSSIP, **COMING}, topology={"name": "matching", "period_s": 2.0}),
 }
 
 
@@ -78,6 +81,7 @@ def test_large_arrays_are_shared_and_freed(pool: LocalPool) -> None:
         ("fedbuff with states", 2),
         pytest.param("fedbuff with states", 1, marks=pytest.mark.slow),
         *(pytest.param(name, local, marks=pytest.mark.slow) for name in ("fedavg", "peers") for local in (1, 2)),
+        *(pytest.param(name, 2, marks=pytest.mark.slow) for name in ("swift", "ad_psgd", "sgp")),
     ],
 )
 def test_any_number_of_processes_equals_inline(name: str, local: int, tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_chunks_change_no_bit(simulate: Simulate, algorithm: str, world: Raw) ->
     [
         ("decfedavg", {}, 2),
         ("fedf_admm", GOSSIP, 2),
-        pytest.param("ad_psgd", GOSSIP, 2, marks=pytest.mark.slow),
+        *(pytest.param(name, GOSSIP, 2, marks=pytest.mark.slow) for name in ("ad_psgd", "sgp", "swift")),
         pytest.param("decfedprox", GOSSIP, 1, marks=pytest.mark.slow),
     ],
 )
@@ -84,7 +84,10 @@ def test_a_thousand_peers_run_on_two_actors(tmp_path: Path) -> None:
     "more",
     [
         {},
-        pytest.param({"algorithm": "ad_psgd", "world": GOSSIP}, marks=pytest.mark.chaos),
+        *(
+            pytest.param({"algorithm": name, "world": GOSSIP}, marks=pytest.mark.chaos, id=name)
+            for name in ("ad_psgd", "swift")
+        ),
         pytest.param({"algorithm": {"name": "sgp", "overlap": 2}, "topology": "exponential"}, marks=pytest.mark.chaos),
     ],
 )
@@ -128,7 +131,7 @@ class WatchingPool(InlinePool):
 
 @pytest.mark.parametrize("algorithm", ["toys_peers:Averaging", *NAMES])
 def test_nothing_that_is_given_is_changed(algorithm: str, tmp_path: Path) -> None:
-    world: Raw = {} if algorithm == "push_pull" else GOSSIP
+    world: Raw = {} if algorithm in ("push_pull", "extra", "exact_diffusion") else GOSSIP
     raw = peers(algorithm=algorithm, world=world, public={"samples": 20}, local__steps=1)
     assert execute(raw, tmp_path, WatchingPool()).info["status"] == "finished"
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 from command_line import command
 from conftest import Raw, digits, override, quadratic
-from peers_runs import GOSSIP, peers
+from peers_runs import COMING, GOSSIP, peers
 from ruamel.yaml import YAML
 from test_computed_delays import UNEVEN
 from test_computed_delays import scenario as computed
@@ -32,7 +32,6 @@ BY_LOSSES = {
     "dispatch": {"per_round": 6, "round_s": 4.0, "policy": {"name": "oort", "preferred": 3.0, "explore": 0.5}},
     "delay": SECONDS,
 }
-COMING: Raw = {"availability": {"name": "random", "probability": 0.6, "slot": 2.0}, "leave": "hand_over"}
 SEARCHED: Raw = {"server_data": {"name": "in_domain", "samples": 60}}
 OWN: Raw = {"data__local_test": 0.2, "data__unseen": 0.2, "run__evaluate_clients": 5, "run__save_clients": True}
 FOLLOWED = {"name": "fedadmm_in", "convexity": 5.0}

@@ -18,7 +18,7 @@ from ruamel.yaml import YAML
 from same_bits import same_on_ray
 
 import raysim
-from raysim.algorithms import FedAvg
+from raysim.algorithms import DecFedAvg, FedAvg
 from raysim.data import Quadratic, Source, federated
 from raysim.models import MLP, Vector
 from raysim.parts import own
@@ -368,6 +368,20 @@ def test_an_object_whose_class_cannot_be_named_is_refused() -> None:
     raw["world"]["delay"] = Literally()
     expected = "world.delay: must name a class whose field is `name: str`, got 'test_own_parts:Literally', where it is"
     assert problem(raw).startswith(expected)
+
+
+with pytest.warns(UserWarning, match="shadows an attribute"):
+
+    class Pairs(DecFedAvg):
+        """A peer with a key that would say how it exchanges messages."""
+
+        name: str = "pairs"
+        pairs: int = 3
+
+
+def test_a_key_that_means_something_else_to_the_base_is_refused() -> None:
+    expected = "with a key 'pairs'; rename it, or write `pairs: ClassVar = ...` to set what the base means by it"
+    assert expected in problem(override(peers(), algorithm="test_own_parts:Pairs"))
 
 
 def test_an_object_that_does_not_fit_the_rest_is_refused_before_a_run(tmp_path: Path) -> None:

@@ -79,6 +79,14 @@ from raysim.parts.errors import ScenarioError
             {"algorithm": "push_pull", "world": GOSSIP, "local__steps": 1},
             "world.synchronous: must be true for push_pull, which pulls the newest models but pushes each gradient",
         ),
+        *(
+            (
+                {"algorithm": name, "world": GOSSIP, "local__steps": 1},
+                f"world.synchronous: must be true for {name}, whose corrections sum to zero only if all mix at once, "
+                "got false; leave it out, or take d_psgd",
+            )
+            for name in ("extra", "exact_diffusion")
+        ),
         ({"algorithm": "ad_psgd"}, "world.synchronous: must be false for ad_psgd, whose peers ask a neighbour when"),
         (
             {"algorithm": "ad_psgd", "world": GOSSIP, "uplink": [{"name": "half"}]},

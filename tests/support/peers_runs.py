@@ -12,6 +12,8 @@ NAMES = [a.model_fields["name"].default for a in ALGORITHMS if issubclass(a, Pee
 SECONDS = {"name": "log_normal", "median": 1.0, "sigma": 0.5, "unit": "seconds"}
 GOSSIP = {"synchronous": False, "delay": SECONDS, "edge_delay": {"name": "exponential", "mean": 0.3}, "loss": 0.2}
 
+COMING = {"availability": {"name": "random", "probability": 0.6, "slot": 2.0}, "leave": "hand_over", "join": "copy"}
+
 
 def peers(**more: Any) -> Raw:
     """A small scenario on real data."""

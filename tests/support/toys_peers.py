@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from raysim.algorithms import ADPSGD, Inbox, Peer, Record, push_sum
+from raysim.algorithms import ADPSGD, SGP, Inbox, Peer, Record, push_sum
 
 
 class Gossip(Peer):
@@ -61,6 +61,20 @@ class Numerators(push_sum.PushSum):
 
     def personal(self, task: Any, state: Record) -> Any:
         return task.received.replace(w=state[self.shown].expand(len(state["w"])).clone(), buffers=state["buffers"])
+
+
+class Ratios(SGP):
+    """Push-sum from quadratic data's own centres, or from a model that is copied, without training."""
+
+    name: str = "ratios"
+
+    def init(self, task: Any) -> Record:
+        copied = task.received.w
+        start = copied if copied.any() else task.x[0, : len(copied)].clone()
+        return {**super().init(task), "w": start}
+
+    def local(self, task: Any, state: Record) -> tuple[Record, Record]:
+        return {}, state
 
 
 class Averaging(Peer):

@@ -7,7 +7,7 @@ import pytest
 from conftest import Raw, Simulate
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from peers_runs import GOSSIP, SECONDS, centers, of_all, peers
+from peers_runs import COMING, GOSSIP, SECONDS, centers, of_all, peers
 
 import raysim
 from raysim.parts.errors import ScenarioError
@@ -63,6 +63,38 @@ def test_a_peer_hands_over_what_it_has_and_comes_back_with_nothing(simulate: Sim
     assert simulate(raw).vectors()["w"][:, 0].tolist() == pytest.approx([3.0] * 3)
     with pytest.raises(ScenarioError, match=r"world\.leave: must be wait for decfedavg, which does not push"):
         raysim.parse_scenario({**raw, "algorithm": "decfedavg"})
+    with pytest.raises(ScenarioError, match=r"world\.join: must be first or copy for decfedavg, which does not push"):
+        raysim.parse_scenario({**raw, "algorithm": "decfedavg", "world": {**world, "leave": "wait", "join": "empty"}})
+
+
+@pytest.mark.parametrize("synchronous", [True, False])
+@pytest.mark.parametrize(("join", "limit", "mass"), [("empty", 3.0, 3), ("copy", 3.0, 4), ("first", 5.25, 4)])
+def test_a_peer_joins_with_nothing_or_a_copy_or_the_first_model(
+    simulate: Simulate, tmp_path: Path, join: str, limit: float, mass: int, synchronous: bool
+) -> None:
+    """Peer 1 hands 2 over to peer 2, so two peers agree on 9 / 3 before peer 3 comes at 30.5 s, whose own is 12."""
+    there = trace(tmp_path, "0,0,100\n1,0,0.5\n2,0,100\n3,30.5,100\n")
+    topology = {"name": "edges", "edges": [[0, 2], [2, 1], [2, 3], [0, 3]]}
+    world = {**SECOND, "availability": there, "leave": "hand_over", "join": join, "synchronous": synchronous}
+    raw = centers([*X, [12.0]], 60, topology=topology, world=world, algorithm="toys_peers:Ratios")
+    result = simulate(raw)
+    assert result.vectors()["w"][[0, 2, 3], 0].tolist() == pytest.approx([limit] * 3, rel=1e-5)
+    if synchronous:  # else some is under way
+        assert of_all(result, "mass")[-1] == pytest.approx(mass, rel=1e-6)
+    assert {2.0, 3.0} <= set(of_all(result, "present"))
+
+
+@pytest.mark.parametrize("synchronous", [True, False])
+def test_what_is_copied_is_the_model_of_a_peer_that_is_heard(
+    simulate: Simulate, tmp_path: Path, synchronous: bool
+) -> None:
+    """Peer 0 with 1 and peer 1 with 6 meet from 5 s on, when peer 2 has come with a copy of 6: the mean is 13 / 3."""
+    links = tmp_path / "links.csv"
+    links.write_text("source,target,from,to\n1,2,0,100\n0,1,5,100\n0,2,5,100\n")
+    there = trace(tmp_path, "0,0,100\n1,0,100\n2,2.5,100\n")
+    world = {**SECOND, "availability": there, "links": str(links), "join": "copy", "synchronous": synchronous}
+    raw = centers([[1.0], [6.0], [20.0]], 60, topology="complete", world=world, algorithm="toys_peers:Ratios")
+    assert simulate(raw).vectors()["w"][:, 0].tolist() == pytest.approx([13 / 3] * 3, rel=1e-5)
 
 
 def test_training_pauses_while_a_peer_is_away(tmp_path: Path) -> None:
@@ -91,16 +123,13 @@ def test_a_round_begins_when_somebody_is_there(tmp_path: Path) -> None:
 def test_the_mass_of_a_push_sum_is_told_with_each_evaluation(simulate: Simulate, synchronous: bool) -> None:
     """All peers have 1, so what is mixed is the weights themselves. Without a notice, lost ones are gone."""
     topology = {"name": "exponential", "one_peer": True, "period_s": 3.0}
-    world = {**GOSSIP, "synchronous": synchronous, "availability": COMING, "loss": 0.1}
+    world = {**GOSSIP, "synchronous": synchronous, "availability": COMING["availability"], "loss": 0.1}
     raw = centers([[1.0]] * 6, 8, topology=topology, world=world, algorithm="toys_peers:PushSum")
     result = simulate(raw)
     mass = of_all(result, "mass")
     assert mass[-1] == pytest.approx(result.vectors()["w"].sum(), rel=1e-5) and mass[-1] < 5.9
     kept = simulate({**raw, "world": {**world, "on_loss": "kept"}})
     assert synchronous is (of_all(kept, "mass")[-1] == pytest.approx(6, rel=1e-6))
-
-
-COMING = {"name": "random", "probability": 0.6, "slot": 2.0}
 
 
 TOPOLOGIES: list[Topology] = [
@@ -156,11 +185,16 @@ def test_mass_is_kept_with_losses_churn_and_delays(
 
 
 @pytest.mark.parametrize("synchronous", [True, False])
-def test_peers_who_come_and_go_get_the_same_bits_in_chunks_of_any_size(simulate: Simulate, synchronous: bool) -> None:
-    world = {**GOSSIP, "synchronous": synchronous, "availability": COMING}
-    raw = peers(topology={"name": "matching", "period_s": 2.0}, world=world, run__rounds=4)
+@pytest.mark.parametrize(("algorithm", "join"), [("decfedavg", "copy"), ("sgp", "empty"), ("swift", "copy")])
+def test_peers_who_come_and_go_get_the_same_bits_in_chunks_of_any_size(
+    simulate: Simulate, algorithm: str, join: str, synchronous: bool
+) -> None:
+    world = {**GOSSIP, "synchronous": synchronous, "availability": COMING["availability"], "join": join}
+    raw = peers(algorithm=algorithm, topology={"name": "matching", "period_s": 2.0}, world=world, run__rounds=4)
     one, other = (simulate({**raw, "resources": {"chunk": chunk}}) for chunk in (1, 7))
     assert np.array_equal(one.vectors()["w"], other.vectors()["w"])
+    first = simulate({**raw, "world": {**world, "join": "first"}})
+    assert not np.array_equal(one.vectors()["w"], first.vectors()["w"])
 
 
 def test_a_trace_of_availability_needs_seconds(tmp_path: Path) -> None:

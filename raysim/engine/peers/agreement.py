@@ -1,10 +1,11 @@
 """How well a graph that changes has mixed so far: the second eigenvalue of the mean W, and the mass of a push-sum."""
 
 from collections import Counter
+from collections.abc import Container
 
 import numpy as np
 
-from raysim.world.peers_timeline import Exchanged, Mixed
+from raysim.world.peers_timeline import Exchanged, Joined, Mixed
 
 LARGEST = 256  # peers for which eigenvalues are computed: of more, they take seconds
 
@@ -12,20 +13,25 @@ LARGEST = 256  # peers for which eigenvalues are computed: of more, they take se
 class Agreement:
     """What peers have heard so far. It follows from the timeline alone."""
 
-    def __init__(self, peers: int, step: float, *, pushes: bool) -> None:
-        """step: gamma. pushes: whether peers mix by shares of what they send, not by weights of what they hear."""
+    def __init__(self, peers: int, step: float, *, pushes: bool, later: Container[int] = (), joins: str = "") -> None:
+        """step: gamma. pushes: whether peers mix by shares of what they send, not by weights of what they hear. later:
+        peers that are not there at first, and start as `world.join`, joins, says."""
+        self._joins = joins
         self._step, self._pushes = step, pushes
         self._sum = np.zeros((peers, peers) if peers <= LARGEST else (0, 0))  # of W, over each peer's mixes
         self._mixes = np.zeros(peers, dtype=np.int64)
         self._receivers: dict[int, tuple[int, ...]] = {}  # to whom each peer sent first
         self._changed = False  # whether a peer has sent to others since
-        self._mass = [1.0] * peers  # the weight of each peer in a push-sum
+        self._mass = [float(peer not in later) for peer in range(peers)]  # the weight of each peer in a push-sum
         self._sent: dict[tuple[int, int], float] = {}  # by peer and number of a message: what its shares are taken of
         self._left = Counter[tuple[int, int]]()  # how many will yet hear it
 
     def add(self, exchanged: Exchanged) -> None:
         """Adds the mixes of a round."""
-        for mix in exchanged.mixed:
+        for mix in exchanged.changes:
+            if isinstance(mix, Joined):
+                self._mass[mix.peer] = float(self._joins != "empty")
+                continue
             peer, heard = mix.peer, [(one.peer, one.share if self._pushes else one.weight) for one in mix.inbox]
             given = 1 - mix.kept if self._pushes else sum(weight for _, weight in heard)
             if self._pushes:

@@ -27,7 +27,7 @@ from raysim.workers.peer_requests import (
 from raysim.workers.replies import MixedPeer, WorkCost
 from raysim.workers.shared_requests import CLIENT, LOADER, CostRequest, DescribeRequest, LoadRequest
 from raysim.workers.workshop import BecomePeers
-from raysim.world.peers_timeline import Exchanged, Mixed, Next
+from raysim.world.peers_timeline import Exchanged, Joined, Mixed, Next
 
 COMPARED = 25  # peers in a job that measures the consensus distance; fixed, because it decides the bits of sums
 
@@ -71,13 +71,18 @@ class PeersJobs:
         """Lets peers mix, and then train for their next mix. Evaluates the mixed models if the round asks for it."""
         self.now = exchanged.moment
         chunks = []
-        for members in cut(exchanged.mixed, self.scenario.resources.chunk):
-            turns = tuple(turn for mixed in members for turn in self._turns(mixed, exchanged))
+        for members in cut(exchanged.changes, self.scenario.resources.chunk):
+            turns = tuple(turn for one in members for turn in self._turns(one, exchanged))
             trained = {row: self._trained[turn.peer] for row, turn in enumerate(turns) if turn.draft}
             chunks.append((self._submit(turns, (exchanged.version,), f"mix of round {exchanged.round}"), trained))
         return PendingRound(chunks, self._evaluate(exchanged) if exchanged.evaluated else None)
 
-    def _turns(self, mixed: Mixed, exchanged: Exchanged) -> Iterator[Turn]:
+    def _turns(self, mixed: Mixed | Joined, exchanged: Exchanged) -> Iterator[Turn]:
+        if isinstance(mixed, Joined):
+            now = Moment(exchanged.round, 0, mixed.time)
+            copied = None if mixed.of is None else PeerState(mixed.of, self._states[mixed.of], now)
+            yield Turn(mixed.peer, 0, *mixed.next, mixes_at=now, trains_at=now, joins=True, copied=copied)
+            return
         # Where all wait for all, the round is over once they have mixed; else as many mixes make a round as there are
         # peers, and the next training begins within it.
         over = exchanged.version if self.scenario.world.synchronous else exchanged.round
@@ -220,12 +225,16 @@ def _chunks(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
     return (items[first : first + size] for first in range(0, len(items), size))
 
 
-def cut(mixed: Sequence[Mixed], size: int) -> list[list[Mixed]]:
-    """Cuts mixes into chunks of at most `size` in order. No mix needs a message that its own chunk makes."""
-    chunks: list[list[Mixed]] = []
+def cut(changes: Sequence[Mixed | Joined], size: int) -> list[list[Mixed | Joined]]:
+    """Cuts mixes into chunks of at most `size` in order. No mix needs a message that its own chunk makes, and no peer
+    that joins copies a state that it makes."""
+    chunks: list[list[Mixed | Joined]] = []
     made: set[tuple[int, int]] = set()  # messages that the chunk makes, by peer and number
-    for mix in mixed:
-        needed = {*mix.changed, *((heard.peer, heard.number) for heard in mix.inbox)}
+    for mix in changes:
+        if isinstance(mix, Joined):
+            needed = {key for key in made if key[0] == mix.of}
+        else:
+            needed = {*mix.changed, *((heard.peer, heard.number) for heard in mix.inbox)}
         if not chunks or len(chunks[-1]) == size or needed & made:
             chunks.append([])
             made = set()

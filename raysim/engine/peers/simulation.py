@@ -17,7 +17,7 @@ from raysim.engine.simulation import Change, Committed, Final
 from raysim.scenario import Scenario
 from raysim.terms import Moment
 from raysim.workers.replies import StepNumbers
-from raysim.world.peers_timeline import Exchanged
+from raysim.world.peers_timeline import Exchanged, PeersTimeline
 
 
 class PeersSimulation:
@@ -34,7 +34,7 @@ class PeersSimulation:
         self._kept: dict[str, Any] | None = None  # when peers' states were kept last
         self._timeline = timelines.of_peers(scenario, self.described.samples, jobs.cost)
         self._happenings: Iterator[Exchanged] = iter(self._timeline)
-        self._agreement = _agreement_of(scenario, jobs.peers)
+        self._agreement = _agreement_of(scenario, jobs.peers, self._timeline)
         if checkpoint:
             self.committed = jobs.recall(checkpoint)
             for happening in skip(self._happenings, checkpoint):
@@ -67,7 +67,7 @@ class PeersSimulation:
     def hand_out(self, happening: Exchanged) -> tuple[PendingRound, Change]:
         pending = self._jobs.exchange(happening)
         gone = self._jobs.forget(self._timeline.live)
-        made = [(peer, number + 1) for mixed in happening.mixed for peer, number in mixed.changed]
+        made = [(peer, number + 1) for one in happening.changes for peer, number in one.changed]
         return pending, Change(self._jobs.kept(made), gone)
 
     def record(self, happening: Exchanged, pending: PendingRound | None) -> Mark:
@@ -104,7 +104,7 @@ class PeersSimulation:
         """Notes what was not finite: in trainings, then in the states that peers mixed, then in evaluations."""
         results = [result for job in pending.mixes for result in job.result]
         trained = zip(((mix.peer, mix.number) for mix in exchanged.mixed), pending.trained, strict=True)
-        mixed = zip((one for mix in exchanged.mixed for one in mix.changed), results, strict=True)
+        mixed = zip((one for change in exchanged.changes for one in change.changed), results, strict=True)
         found = [(*at, of_training.diverged) for at, (of_training, _) in trained]
         found += [(*at, result.diverged and f"state {result.diverged!r}") for at, result in mixed]
         for peer, number, what in found:
@@ -133,12 +133,13 @@ class PeersSimulation:
         return Final(self._jobs.models_in(self.committed.records, _moment(self._kept)), None, self._best()), self._kept
 
 
-def _agreement_of(scenario: Scenario, peers: int) -> Agreement | None:
+def _agreement_of(scenario: Scenario, peers: int, timeline: PeersTimeline) -> Agreement | None:
     """Returns what measures how a changing graph mixes; None if it stays, or if models are exchanged in pairs."""
     if scenario.peer.pairs or not scenario.graph_changes:
         return None
     assert scenario.topology is not None
-    return Agreement(peers, scenario.topology.step, pushes=scenario.peer.mixes == "push")
+    pushes, joins = scenario.peer.mixes == "push", scenario.world.join
+    return Agreement(peers, scenario.topology.step, pushes=pushes, later=timeline.later, joins=joins)
 
 
 def _moment(when: Mapping[str, Any]) -> Moment:
