@@ -10,20 +10,19 @@ Load a scenario with `load_scenario` and run it with `run`, which returns a `Res
     print(result.pandas("evaluations"))
 """
 
-from raysim.startup import one_line_if_interrupted, require_own_packages
+from raysim.startup import require_own_packages
 
 require_own_packages()  # before anything imports them
 
-with one_line_if_interrupted():  # it takes a second
-    from raysim.parts.errors import BadInput, CannotGoOn, RaysimError, RunFailed, ScenarioError, StopRun
-    from raysim.runs.fork import fork
-    from raysim.runs.place import session, shutdown
-    from raysim.runs.result import Interrupted, Result
-    from raysim.runs.run import resume, run
-    from raysim.scenario import Scenario, load_scenario, parse_scenario
-    from raysim.sweep import Plan, load_sweep, run_all
-    from raysim.version import __version__
-    from results import Runs, load
+from raysim.parts.errors import BadInput, CannotGoOn, RaysimError, RunFailed, ScenarioError, StopRun
+from raysim.runs.fork import fork
+from raysim.runs.place import session, shutdown
+from raysim.runs.result import Interrupted, Result
+from raysim.runs.run import resume, run
+from raysim.scenario import Scenario, load_scenario, parse_scenario
+from raysim.sweep import Plan, load_sweep, run_all
+from raysim.version import __version__
+from results import Runs, load
 
 __all__ = [
     "BadInput",

@@ -1,9 +1,6 @@
 """Where the program `raysim` starts, and `python -m raysim`, for where the program is not on the path."""
 
-from raysim.startup import one_line_if_interrupted
-
-with one_line_if_interrupted():
-    from raysim.cli.app import main
+from raysim.cli.app import main
 
 if __name__ == "__main__":
     main()

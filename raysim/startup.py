@@ -1,13 +1,10 @@
-"""What happens while raysim is imported: a check of the packages that Python finds, and a short end at Ctrl-C.
+"""What happens while raysim is imported: a check of the packages that Python finds.
 
 raysim's packages `actors` and `results` have common names. A user's file `actors.py` hides the package wherever the
 user's folder comes first on Python's path: in scripts, with `python -m raysim`, and on every worker of a Ray job. What
 fails then, fails far from the cause, so it is told when raysim is imported and when its command line starts.
 """
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.machinery import PathFinder
 from pathlib import Path
 
@@ -35,18 +32,3 @@ def require_own_packages() -> None:
                 f"{found}: it hides raysim's own package {name!r}, which is in {here}, for Python finds it first; "
                 "give it another name, or work in another folder"
             )
-
-
-@contextmanager
-def one_line_if_interrupted() -> Iterator[None]:
-    """A KeyboardInterrupt of the block that nobody catches ends the program with one line and without a traceback.
-
-    Nothing has begun while raysim is imported, so nothing can be lost.
-    """
-    try:
-        yield
-    except KeyboardInterrupt as error:
-        interrupt, before = error, sys.excepthook
-        line = "interrupted before anything began\n"
-        sys.excepthook = lambda *told: sys.stderr.write(line) if told[1] is interrupt else before(*told)
-        raise

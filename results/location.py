@@ -62,16 +62,6 @@ def require_file(path: Path) -> Path:
     return path
 
 
-def require_ordinary(folder: Path) -> None:
-    """Raises OSError if a folder holds anything but files and folders, or links to such: a pipe, a device, or a link
-    that leads nowhere. Who opens a pipe may wait for ever."""
-    for place, _, names in os.walk(folder) if is_local(folder) else ():
-        for file in (Path(place, name) for name in names):
-            require_file(file)
-            if file.is_symlink() and not file.exists():
-                raise OSError(errno.ENOENT, "it is a link that leads nowhere", str(file))
-
-
 def is_uri(text: str) -> bool:
     """Tells whether a text is a URI, not a path."""
     return "://" in text

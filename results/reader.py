@@ -16,7 +16,7 @@ from results import writing_process
 from results.ending import Status
 from results.info import CURE, NotARun, read_info, wrong_info
 from results.keys import Value, flatten
-from results.location import location, require_ordinary, why
+from results.location import location
 from results.parts import part_files, rows_in, schema_of
 from results.schemas import TABLES, dictionary, require
 from results.tables import DamagedTable, again, check_schema, read_files
@@ -46,10 +46,6 @@ class Run:
     def info(self) -> dict[str, Any]:
         """The content of run.json. Raises NotARun where there is no such file, or it is damaged."""
         info, path = read_info(self.folder), self.folder / "run.json"
-        try:
-            require_ordinary(self.folder)
-        except OSError as error:
-            raise NotARun(f"{error.filename}: must be a file that the run wrote, but {why(error)}; {CURE}") from error
         if wrong := wrong_info(info):
             raise NotARun("\n".join(f"{path}: {problem}; {CURE}" for problem in wrong))
         return info

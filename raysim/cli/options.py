@@ -51,7 +51,7 @@ def place_of(inline: bool, local: int | None, address: str | None) -> RunPlace:
 
 _PART = "NAME|MODULE:CLASS|{name: NAME, KEY: VALUE}"
 _OBSERVE = "Tell this observer how runs go on, beside those of run.observers; can be repeated."
-_LOG = "Also send runs to this tracker: tensorboard, wandb, mlflow or trackio; can be repeated."
+_LOG = "Also send runs to this tracker: tensorboard, wandb or mlflow; can be repeated."
 Observe = Annotated[list[str] | None, typer.Option("--observe", metavar=_PART, help=_OBSERVE)]
 Log = Annotated[list[str] | None, typer.Option("--log", metavar=_PART, help=_LOG)]
 

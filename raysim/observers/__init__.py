@@ -3,10 +3,10 @@ into `TRACKERS` if it sends runs to a service."""
 
 from raysim.observers.live import Lines
 from raysim.observers.observer import Observer, RunBegin, RunEnd
-from raysim.observers.services import MLflow, TensorBoard, Trackio, Wandb
+from raysim.observers.services import MLflow, TensorBoard, Wandb
 from raysim.observers.tracker import Tracker
 
 OBSERVERS: tuple[type[Observer], ...] = (Lines,)
-TRACKERS: tuple[type[Tracker], ...] = (TensorBoard, Wandb, MLflow, Trackio)
+TRACKERS: tuple[type[Tracker], ...] = (TensorBoard, Wandb, MLflow)
 
 __all__ = ["OBSERVERS", "TRACKERS", "Lines", "Observer", "RunBegin", "RunEnd", "Tracker"]

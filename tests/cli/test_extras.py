@@ -22,7 +22,7 @@ def plain(requirement: str) -> str:
 
 
 def test_no_extra_holds_back_what_raysim_gets_without_it(tmp_path: Path) -> None:
-    """The full package mlflow would hold back pyarrow, and trackio Pillow: pip would find no versions that fit."""
+    """The full package mlflow would hold back pyarrow: pip would find no versions that fit."""
     pins, report = tmp_path / "constraints.txt", tmp_path / "report.json"
     pins.write_text("".join(f"{one}=={version(one)}\n" for one in map(plain, PROJECT["dependencies"])))
     wanted = [text for texts in EXTRAS.values() for text in texts if not text.startswith("raysim-fl[")]  # has others

@@ -60,16 +60,6 @@ def test_a_signal_ends_a_run_with_all_rows_and_its_number(number: int, tmp_path:
     check_interrupted(folder)
 
 
-@pytest.mark.parametrize("slow", ["pyarrow", "typer"])
-def test_ctrl_c_during_imports_ends_with_one_line(slow: str, tmp_path: Path) -> None:
-    """The modules are the first that `import raysim` waits for, and the first that only the command line does."""
-    (tmp_path / f"{slow}.py").write_text("import signal; signal.raise_signal(signal.SIGINT)")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(tmp_path), PYTHONPATH))}
-    line = [sys.executable, "-m", "raysim", "run", "none.yaml"]
-    ended = subprocess.run(line, capture_output=True, text=True, env=environment, check=False)
-    assert (ended.returncode, ended.stderr) == (-signal.SIGINT, "interrupted before anything began\n")
-
-
 @pytest.mark.parametrize("whole_group", [False, True])
 @pytest.mark.chaos
 def test_a_signal_ends_a_sweep_and_all_its_runs(whole_group: bool, tmp_path: Path) -> None:

@@ -69,18 +69,8 @@ def test_no_damage_ends_in_a_traceback(seed: int, early: Path, tmp_path: Path) -
         assert "Traceback" not in answer.output, f"{what}: {words[0]}"
 
 
-def _put(name: str, content: str | None) -> Any:
-    def change(folder: Path) -> None:
-        file = next(folder.glob(name))
-        file.unlink()
-        if content is None:
-            os.mkfifo(file)
-        elif content.startswith("/"):
-            file.symlink_to(content)
-        else:
-            file.write_text(content)
-
-    return change
+def _no_table(folder: Path) -> None:
+    next(folder.glob("steps/*.parquet")).write_text("no table")
 
 
 def _info(key: str, value: Any) -> Any:
@@ -93,21 +83,9 @@ def _info(key: str, value: Any) -> Any:
 
 
 DAMAGES: dict[str, Any] = {
-    "steps/000000.parquet: must be a whole Parquet file": _put("steps/*.parquet", "no table"),
-    "tasks/000000.parquet: must be a file that the run wrote, but it is a link that leads nowhere": _put(
-        "tasks/*.parquet", "/nowhere/at/all"
-    ),
-    "checkpoint/checkpoint.json: must be a file that the run wrote, but it is no ordinary file": _put(
-        "checkpoint/checkpoint.json", None
-    ),
-    "run.json: must be JSON, got Infinity, which is no number of JSON": _info("loop", float("inf")),
-    "run.json: machines.0: must be a block of keys, got 'x'": _info("machines", ["x"]),
-    "run.json: depends_on.modules: must be there, got {'raysim': '0.1.0'}": _info("depends_on", {"raysim": "0.1.0"}),
-    "run.json: best.metric: must be there, got {": _info("best", {"split": "test", "value": 1.0, "step": 1}),
-    "run.json: machines.0.workers.0: must be text, got 0": _info("machines", [{"workers": [0]}]),
-    "run.json: must be JSON, got 10000000000000000000, which has more than 64 bits": _info("seed", 10**19),
-    "run.json: left.step: must be there, got {'model': 'x'}": _info("left", {"model": "x"}),
-    "run.json: input_shape.0: must be an integer, got [1]": _info("input_shape", [[1]]),
+    "steps/000000.parquet: must be a whole Parquet file": _no_table,
+    "run.json: machines: must be a list, got 'x'": _info("machines", "x"),
+    "run.json: seed: must be an integer, got 'x'": _info("seed", "x"),
     "run.json: git: must be a block of keys, got 1": _info("git", 1),
 }
 

@@ -44,7 +44,7 @@ ABSENT = {  # whose files or libraries are not at hand, or that need more client
         "data.partition/indices",
     ),
     "data.tokenizer/folder",
-    *("run.log/wandb", "run.log/mlflow", "run.log/trackio"),
+    *("run.log/wandb", "run.log/mlflow"),
     *("world.delay/trace", "world.availability/trace", "world.links/trace", "world.links/positions"),
     *("model/torchvision", "model/timm"),
 }

@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 from command_line import command, write
 from conftest import digits
-from retold import begin_of, retell
+from retold import retell
 from toys_parts import Kept
 from waiting import until
 
 import raysim
 from raysim.cli.options import named_observers
-from raysim.observers.tracker import identity
 from results.keys import flatten
 
 SWEEP = digits(run__rounds=4, run__evaluate_every=2, name="trial") | {"sweep": {"grid": {"seed": [0, 1]}}}
@@ -143,22 +142,3 @@ def offline(folder: Path, runs: int) -> list[dict[str, Any]]:
 def points(told: dict[str, Any]) -> dict[int, dict[str, float]]:
     """By round, what W&B has of a run."""
     return {row["round"]: {k: v for k, v in row.items() if k[0] != "_" and k != "round"} for row in told["history"]}
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("here")
-def test_trackio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))  # which it reads when it is imported
-    pytest.importorskip("trackio")
-    from trackio.sqlite_storage import SQLiteStorage
-
-    for result in sweep(tmp_path, "--log", "trackio"):
-        name = identity(begin_of(result.run))
-        config = SQLiteStorage.get_run_config("raysim", name)
-        assert config.items() >= {"label": f"seed={result.info['seed']}", "_Group": "trial"}.items()
-        assert config.items() >= flatten(result.info["scenario"]).items()
-        for _ in range(2):
-            rows = SQLiteStorage.get_logs("raysim", name)
-            told = [{key: value for key, value in row.items() if key not in ("step", "timestamp")} for row in rows]
-            assert points({"history": told}) == sent(result)
-            log(result, "trackio")
