@@ -5,13 +5,21 @@ Nothing here knows of federated learning. Ray is loaded by `actors.session`,
 """
 
 from actors.child import Child, ChildDied
-from actors.gang import Gang
-from actors.inline import InlinePool
-from actors.job import Answer, Job, Query, Request, Setup, Took, Value
+from actors.job import Answer, Gang, Job, Query, Request, Setup, Took, Value
 from actors.local import LocalPool
-from actors.node import OnNode
-from actors.pool import Group, JobFailed, MissingResources, Needs, Pool, Provider, SchedulerDied, ValuesLost, finished
-from actors.process import Life, Machine, this_machine
+from actors.pool import (
+    Group,
+    InlinePool,
+    JobFailed,
+    MissingResources,
+    Needs,
+    Pool,
+    Provider,
+    SchedulerDied,
+    ValuesLost,
+    finished,
+)
+from actors.process import Life, Machine, OnNode, this_machine
 
 __all__ = [
     "Answer",

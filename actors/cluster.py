@@ -16,8 +16,7 @@ from actors.placement import is_alive
 from actors.pool import Group, JobFailed, Pool, ValuesLost
 from actors.process import Life
 from actors.queue import Queue, choose
-from actors.recovery import Recovery
-from actors.watch import Watch
+from actors.recovery import Recovery, Watch
 from actors.worker import RayProvider, Worker
 
 PATIENCE_S = 600.0

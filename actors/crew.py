@@ -7,8 +7,7 @@ from typing import Any
 import ray
 
 from actors.actors import Actors
-from actors.gang import Seat
-from actors.job import Job, Setup, values_of
+from actors.job import Job, Seat, Setup, values_of
 from actors.nodes import room
 from actors.pool import ATTEMPTS, Group, JobFailed
 from actors.worker import Pulse, Worker

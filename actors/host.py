@@ -8,8 +8,7 @@ from itertools import islice
 from typing import Any, NamedTuple, Self
 
 from actors.fault import Frame, Memory, describe, exhausted, frames_of, trace
-from actors.gang import Gang, Seat
-from actors.job import Request, Setup, Took, Value, values_of
+from actors.job import Gang, Request, Seat, Setup, Took, Value, values_of
 from actors.process import Machine, Process, state_of_process, this_machine
 
 

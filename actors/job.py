@@ -12,8 +12,25 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
-from actors.gang import Gang
 from actors.process import Process
+
+
+class Gang:
+    """The members of a gang, as one of them sees it. This one is alone."""
+
+    rank, size = 0, 1
+
+    def gather(self, mine: Any) -> list[Any]:
+        """Returns what every member passed, in order of rank. All members must call it."""
+        return [mine]
+
+
+class Seat(NamedTuple):
+    """A worker's place in a gang of several."""
+
+    rank: int
+    members: tuple[Any, ...]  # Ray's handles of all of their actors, in order of rank
+
 
 Content = TypeVar("Content")
 Result = TypeVar("Result")

@@ -9,9 +9,9 @@ from ray._private.state import available_resources_per_node
 from ray.exceptions import RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from actors.node import OnNode, has_labels
 from actors.placement import resources_of, selector
 from actors.pool import Needs
+from actors.process import OnNode, has_labels
 
 Answer = TypeVar("Answer")
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import socket
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -149,3 +150,32 @@ def end_copy(process: int) -> None:
     end."""
     if os.getpid() != process:
         os._exit(1)
+
+
+Answer = TypeVar("Answer")
+
+
+class OnNode(NamedTuple, Generic[Answer]):
+    """A node, and what it answered."""
+
+    address: str
+    is_driver: bool  # whether it is the node of the process that asks
+    resources: Mapping[str, float]  # that Ray shares out: CPU, GPU, own ones, memory and object_store_memory in bytes
+    labels: Mapping[str, str]
+    answer: Answer | None  # None if the call failed
+    error: str = ""  # the reason if the call failed
+
+
+def has_labels(selectors: Mapping[str, str], labels: Mapping[str, str]) -> bool:
+    """Whether a node has the labels that it must have.
+
+    selectors: for each label a value, "!value", in(a, b) or "!in(a, b)". labels: the node's.
+    """
+    return all(_fits(selector, labels.get(label)) for label, selector in selectors.items())
+
+
+def _fits(selector: str, value: str | None) -> bool:
+    """Whether a label has a value that a selector wants. value: None if the node lacks the label."""
+    wanted = selector.removeprefix("!")
+    options = re.split(", ?", wanted[3:-1]) if wanted.startswith("in(") else [wanted]
+    return (value in options) != selector.startswith("!")

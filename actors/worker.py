@@ -9,9 +9,8 @@ from typing import Any
 
 import ray
 
-from actors.gang import Gang, Seat
 from actors.host import Failure, Host
-from actors.job import Job, Query, Result
+from actors.job import Gang, Job, Query, Result, Seat
 from actors.process import Life, Process
 
 

@@ -2,6 +2,7 @@
 
 from results.columns import is_wall
 from results.disk import CannotWrite
+from results.ending import this_process
 from results.info import NotARun
 from results.keys import UnknownKey
 from results.load import load
@@ -12,7 +13,6 @@ from results.runs import Runs
 from results.schemas import TABLES
 from results.summary import Summary, summary
 from results.writer import Writer, write_json
-from results.writing_process import this_process
 
 __all__ = [
     "TABLES",

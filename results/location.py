@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
-from results.distribution import extra
+from results.texts import extra
 
 _EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs"}  # the extra of raysim to install, by scheme
 _ONE_SLASH = re.compile(r"([a-z][a-z0-9+.-]+):/")  # what pathlib makes of a URI
@@ -89,8 +89,7 @@ def _require(uri: str, scheme: str) -> None:
 
 # --- where a store works in another way than a disk -------------------------------------------------------------------
 # A store has no folders: the names of objects contain slashes. It cannot lock. But a reader sees a whole object or
-# none, and an object can be made on condition that its name is free. So what goes there is written to a disk and then
-# copied.
+# none. So what goes there is written to a disk and then copied.
 
 
 @contextmanager
@@ -149,35 +148,16 @@ def why(error: OSError) -> str:
     return error.strerror or str(error)
 
 
-def create(path: Path, content: bytes) -> bool:
-    """Makes an object if its name is free, and returns whether it was."""
-    try:
-        with _reached(path) as (system, name):
-            system.pipe_file(name, content, mode="create")
-    except FileExistsError:
-        return False
-    return True
-
-
 def try_to_write(folder: Path) -> None:
     """Raises OSError if nothing can be written to a folder on a store."""
     from upath.implementations.cloud import CloudPath
 
     if not isinstance(folder, CloudPath):
         raise OSError(f"{folder.protocol} is no object store, such as s3, gs or az")  # type: ignore[attr-defined]
-    time_of(folder)
-
-
-def time_of(folder: Path) -> float:
-    """Returns the time of a store's own clock, as its files' `st_mtime` has it. Raises OSError if nothing can be
-    written to the folder."""
     trial = folder / f".raysim-{os.urandom(8).hex()}"
-    with reaching():
-        create(trial, b"")
-        try:
-            return trial.stat().st_mtime
-        finally:
-            trial.unlink()
+    with _reached(trial) as (system, name):
+        system.pipe_file(name, b"")
+        system.rm_file(name)
 
 
 def stamps(folder: Path) -> dict[str, tuple[Any, Any]]:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from results import writing_process
-from results.ending import Status
+from results.ending import Status, state
 from results.info import CURE, NotARun, read_info, wrong_info
 from results.keys import Value, flatten
 from results.location import location
@@ -90,7 +89,7 @@ class Run:
         """
         if self.status not in _UNDER_WAY:
             return self.status
-        found = writing_process.state(self.info.get("holder"))
+        found = state(self.info.get("holder"))
         if found == "unknown":
             return Status.MAYBE_KILLED if datetime.now(UTC) - self.last_written > SILENT else self.status
         return self.status if found == "alive" else Status.KILLED
@@ -109,7 +108,7 @@ class Run:
             written = f"probably killed, {written}; if so, {resume}"
         if not held.get("host"):
             return written
-        if writing_process.state(held) == "alive":
+        if state(held) == "alive":
             return f"by process {held.get('pid')}, {written}"
         return f"on {held['host']} (pid {held.get('pid')}), cannot tell from here, {written}"
 

@@ -1,4 +1,4 @@
-"""Keys, values and numbers as texts for people."""
+"""Keys, values and numbers as texts for people, and what to install."""
 
 import math
 import re
@@ -73,3 +73,11 @@ def precision(mean: float, std: float) -> str:
 def spread(mean: float, std: float, form: str) -> str:
     """Returns the mean as text, with the standard deviation if there is one."""
     return f"{mean:{form}}" if math.isnan(std) else f"{mean:{form}} ± {std:{form}}"
+
+
+DISTRIBUTION = "raysim-fl"
+
+
+def extra(name: str) -> str:
+    """Returns the command that installs an optional dependency of raysim."""
+    return f"pip install '{DISTRIBUTION}[{name}]'"

@@ -115,7 +115,7 @@ def test_what_the_scheduler_runs_loads_no_torch() -> None:
     modules += [
         "raysim.scenario",
         "raysim.runs.execution",
-        "raysim.runs.dry",
+        "raysim.runs.run",
         "raysim.workers.requests",
         "raysim.workers.peer_requests",
     ]

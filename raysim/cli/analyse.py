@@ -1,4 +1,4 @@
-"""Commands that read what runs left: `show`, `compare` and `report`."""
+"""Commands that read what runs left: `show`, `compare`, `report` and `plot`."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -149,3 +149,31 @@ def report(
         page = make_report(load(*runs), by)
     page.write(out, svg)
     typer.echo(f"{count(len(page.pictures), 'figure')} in {out}")
+
+
+def plot(
+    runs: RunFolders,
+    metric: Annotated[str, typer.Option(help="accuracy, loss or another metric.")] = "accuracy",
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="The file: .pdf, .svg or .png.", parser=to_location, metavar="FILE")
+    ] = Path("figure.pdf"),
+    x: Annotated[
+        str | None, typer.Option("--x", help="round, virtual_time, bytes or seconds; by default as in reports.")
+    ] = None,
+    by: By = None,
+    split: Split = "test",
+    subject: Annotated[
+        str | None, typer.Option(help="Whose own models: client, unseen or peer; by default the global one.")
+    ] = None,
+    band: Annotated[str, typer.Option(help="Over seeds: minmax, std, ci (of 95 %) or none.")] = "minmax",
+    unfinished: Annotated[bool, typer.Option("--unfinished", help="Also draw runs that are not finished.")] = False,
+    width: Annotated[float, typer.Option(min=1.0, help="Width of the figure, in inches.")] = 3.3,
+) -> None:
+    """Draw learning curves of runs for a paper: means over seeds with a band, as PDF, SVG or PNG."""
+    require_writable(out)
+    from results.plot import Drawn, save
+
+    how: Drawn = {"by": by, "split": split, "subject": subject, "band": band, "unfinished": unfinished}
+    with refusing_wrong_runs() as notes:
+        notes += save(load(*runs), out, metric, x, width=width, **how)
+    typer.echo(f"{metric} in {out}")

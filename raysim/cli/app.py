@@ -4,8 +4,6 @@ The modules of commands import at their top what `import raysim` loads anyway. W
 server is imported when a command is called, so that `--help` does not wait for it.
 """
 
-import errno
-import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -13,20 +11,16 @@ from typing import Annotated
 import typer
 
 from actors import MissingResources
-from raysim.cli.analyse import compare, report, show
-from raysim.cli.check import check, schema
+from raysim.cli.analyse import compare, plot, report, show
+from raysim.cli.check import check, schema, test
 from raysim.cli.doctor import doctor
 from raysim.cli.ending import tell
 from raysim.cli.generate import export, generate
-from raysim.cli.new import new
+from raysim.cli.new import new, scenarios
 from raysim.cli.parts import list_parts
-from raysim.cli.plot import plot
 from raysim.cli.run import fork, resume, run
-from raysim.cli.scenarios import scenarios
-from raysim.cli.serve import serve
 from raysim.cli.sweep import sweep
-from raysim.cli.test import test
-from raysim.cli.watch import ls, watch
+from raysim.cli.watch import ls, serve, watch
 from raysim.parts.errors import CannotGoOn, RunFailed, ScenarioError
 from raysim.startup import HiddenPackage, require_own_packages
 from raysim.version import __version__
@@ -72,25 +66,12 @@ def main() -> None:
     """
     if "" not in sys.path:  # so that a user's own algorithm is found in the current folder, as with `python -m raysim`
         sys.path.insert(0, str(Path.cwd()))
-    if os.environ.get("COLUMNS") == "0":  # as some schedulers have it; tables would be empty
-        del os.environ["COLUMNS"]
     try:
         require_own_packages()
-        try:
-            app()
-        finally:
-            sys.stdout.flush() if sys.stdout else None
+        app()
     except (CannotGoOn, CannotWrite, HiddenPackage, MissingResources, NotARun, ScenarioError) as error:
         print(harmless(str(error)), file=sys.stderr)
         sys.exit(2)
     except RunFailed as error:
         tell(error)
         sys.exit(1)
-    except OSError as error:
-        if error.errno in (errno.EMFILE, errno.ENFILE):
-            print(f"{harmless(str(error))}; allow more open files, with `ulimit -n`", file=sys.stderr)
-            sys.exit(1)
-        if error.errno != errno.ENOSPC or error.filename is not None:
-            raise
-        print(f"standard output: cannot be written ({error.strerror}); free some space there", file=sys.stderr)
-        os._exit(1)  # the interpreter would try to write the rest once more

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from raysim.cli.ending import ending_by_signals, refuse
 from raysim.cli.options import Address, Overrides
-from raysim.doctor.diagnosis import Diagnosis, diagnose
+from raysim.doctor.findings import Diagnosis, diagnose
 from raysim.parts.errors import ScenarioError
 from raysim.runs.inspection import guarantee
 from raysim.sweep import load_sweep

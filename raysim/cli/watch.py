@@ -1,5 +1,6 @@
-"""The commands `ls` and `watch`: the runs in a folder, and how they go on, in the terminal."""
+"""The commands `ls`, `watch` and `serve`: the runs in a folder, and how they go on, in a terminal and in a browser."""
 
+import socket
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from raysim.cli.ending import refusing_wrong_runs
+from raysim.cli.ending import refuse, refusing_wrong_runs
 from raysim.cli.options import FolderOfRuns
 from results.listing import lines
 from results.load import Folder, readable
@@ -71,3 +72,30 @@ def _watched(views: Sequence[View]) -> RenderableType:
     """Returns the same, and what runs wait for."""
     waiting = (Text(f"{one.path}: {one.remark}", "dim") for one in views if one.status.goes_on)
     return Group(shown(views), *waiting)
+
+
+def serve(
+    folder: FolderOfRuns = Path("runs"),
+    host: Annotated[
+        str, typer.Option(help="Where to listen; on any but this machine's own address, readers need a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 8470,
+) -> None:
+    """Show the runs in a folder, runs/ by default, in a browser: a list, and curves side by side."""
+    from aiohttp import web
+
+    from results.serve import application
+    from results.serve.guard import Guard
+
+    if not folder.is_dir():
+        refuse(f"{folder}: must be a folder of runs, but there is none; give another one, or make it")
+    guard = Guard.listening(host)
+    try:
+        listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        why = f"port {port} of {host}: must be free to listen on, got {error.strerror or error}"
+        refuse(f"{why}; take another --port, or 0 for any")
+    name = socket.gethostname() if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
+    token = f"?token={guard.token}" if guard.token else ""
+    typer.echo(f"http://{name}:{listener.getsockname()[1]}/{token} shows the runs in {folder} until Ctrl-C")
+    web.run_app(application(folder, guard), sock=listener, print=None, access_log=None)

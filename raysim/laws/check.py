@@ -6,13 +6,13 @@ from typing import Any, Literal, NamedTuple
 
 from actors.fault import describe
 from raysim.algorithms import Central
-from raysim.laws import algorithm, data, model, runs, slices, topology, training, world
+from raysim.laws import algorithm, data, model, runs, topology, training, world
 from raysim.laws.subject import Broken, Groups, Law, NotTried, Subject
 
 LAWS: dict[str, Groups] = {
     "data": data.DATA,
     "data.partition": data.PARTITION,
-    "model": (*model.LAWS, (slices.a_narrower_model_holds_a_part_of_it,)),
+    "model": model.LAWS,
     "algorithm.staleness": world.STALENESS,
     "topology": topology.TOPOLOGY,
     "topology.weights": topology.WEIGHTS,

@@ -8,10 +8,9 @@ import torch
 from torch import Tensor
 
 from raysim.local.gradients import Accumulate, PerSample
-from raysim.local.groups import grouped
 from raysim.local.net import Net
 from raysim.local.optimizers import Optimizer
-from raysim.local.settings import Local
+from raysim.local.settings import Local, grouped
 from raysim.local.trainable import Trainable
 from raysim.parts.errors import BadValue
 from raysim.terms import Record

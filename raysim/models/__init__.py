@@ -8,6 +8,9 @@ from raysim.models.dense import Linear as Linear
 from raysim.models.dense import Vector as Vector
 from raysim.models.deq import DEQMLP as DEQMLP
 from raysim.models.deq import DEQResNet as DEQResNet
+from raysim.models.deq import DEQTransformer as DEQTransformer
+from raysim.models.deq import TextModel as TextModel
+from raysim.models.deq import Transformer as Transformer
 from raysim.models.image_classifiers import Timm as Timm
 from raysim.models.image_classifiers import Torchvision as Torchvision
 from raysim.models.language_models import CausalLM as CausalLM
@@ -21,9 +24,6 @@ from raysim.models.solver import Anderson as Anderson
 from raysim.models.solver import Broyden as Broyden
 from raysim.models.solver import Iteration as Iteration
 from raysim.models.solver import Solver as Solver
-from raysim.models.transformer import DEQTransformer as DEQTransformer
-from raysim.models.transformer import TextModel as TextModel
-from raysim.models.transformer import Transformer as Transformer
 
 MODELS: tuple[type[ModelPart], ...] = (
     *(Vector, Linear, MLP, CNN, FedFADMMCNN, ResNet, Transformer),

@@ -1,4 +1,5 @@
-"""Deep equilibrium layers: z = g(z, x) (Bai, Kolter, Koltun, Deep equilibrium models, NeurIPS 2019)."""
+"""Fixed points z = g(z) of a batch, and their adjoints, for each sample on its own; and deep equilibrium layers, z =
+g(z, x) (Bai, Kolter, Koltun, Deep equilibrium models, NeurIPS 2019)."""
 
 from __future__ import annotations
 
@@ -9,8 +10,114 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from raysim.models.fixed_point import Solution, adjoint, solve
-from raysim.models.solver import Backward, Solver, Start
+from raysim.models.solver import TINY, Backward, Solver, Start
+
+CG_TOLERANCE = 1e-3  # both as in the code of FeDEQ's authors
+CG_ITERATIONS = 50
+
+
+class Solution(NamedTuple):
+    """The result of a solve."""
+
+    z: Tensor  # (B, ...), like the start: each sample's g(z') with the smallest residual; the last of equal ones
+    residual: Tensor  # (B,): |g(z') - z'| / |g(z')| of that z'
+    iterations: Tensor  # (B,) int64: applications of g until the residual was at most the tolerance
+    converged: Tensor  # (B,) bool
+
+
+@torch.no_grad()
+def solve(g: Callable[[Tensor], Tensor], start: Tensor, solver: Solver) -> Solution:
+    """Looks for z = g(z), beginning at start (B, ...). g takes and returns tensors of that shape.
+
+    A sample that has converged keeps its point, so that what is found for it does not depend on the rest of its batch;
+    one whose residual is not finite keeps the last good point.
+    """
+    point = _rows(start)
+    best, residual = point, point.new_full((len(point),), torch.inf)
+    iterations = torch.zeros(len(point), dtype=torch.int64, device=point.device)
+    following = solver.steps(point)
+    for _ in range(solver.max_iterations):
+        image = _rows(g(_like(point, start)))
+        reached = (image - point).norm(dim=1) / image.norm(dim=1).clamp_min(TINY)
+        running = residual > solver.tolerance
+        better = running & (reached <= residual)  # <=, because all residuals are equal on the way to a fixed point 0
+        best = torch.where(better[:, None], image, best)
+        residual = torch.where(better, reached, residual)
+        iterations += running
+        if bool((residual <= solver.tolerance).all()):
+            break
+        point = following(point, image)
+    return Solution(_like(best, start), residual, iterations, residual <= solver.tolerance)
+
+
+@torch.no_grad()
+def adjoint(z: Tensor, point: Tensor, gradient: Tensor) -> Solution:
+    """Solves u - J^T u = gradient for u (B, ...) by conjugate gradients, where J = dz/dpoint.
+
+    Hestenes, Stiefel, Methods of conjugate gradients for solving linear systems, Journal of Research of the National
+    Bureau of Standards 49, 1952. It finds an adjoint even where iterating would not, because g is no contraction.
+
+    z: g(point), with its graph, (B, ...). The normal equations are (1 - J)(1 - J^T) u = (1 - J) gradient. An iteration
+    is a product with J^T and one with J; the residual is that of the normal equations, relative to their right side.
+    """
+    with torch.enable_grad():
+        dummy = torch.zeros_like(z, requires_grad=True)
+        (pulled,) = torch.autograd.grad(z, point, dummy, create_graph=True)
+
+    def transposed(u: Tensor) -> Tensor:
+        """Returns (1 - J^T) u."""
+        return u - torch.autograd.grad(z, point, u, retain_graph=True)[0]
+
+    def plain(v: Tensor) -> Tensor:
+        """Returns (1 - J) v. J v is the gradient of <J^T dummy, v>, which is linear in dummy."""
+        return v - torch.autograd.grad(pulled, dummy, v, retain_graph=True)[0]
+
+    return solve_normal(plain, transposed, gradient)
+
+
+def solve_normal(
+    plain: Callable[[Tensor], Tensor], transposed: Callable[[Tensor], Tensor], gradient: Tensor
+) -> Solution:
+    """Solves A A^T u = A gradient for u (B, ...), from 0. plain: multiplies by A; transposed: by A^T."""
+    right = plain(gradient)
+    size = _dot(right, right).sqrt().clamp_min(TINY)
+    found, rest, direction = torch.zeros_like(gradient), right, right
+    squared = _dot(rest, rest)
+    iterations = torch.zeros(len(gradient), dtype=torch.int64, device=gradient.device)
+    for _ in range(CG_ITERATIONS):
+        running = squared.sqrt() > CG_TOLERANCE * size
+        if not bool(running.any()):
+            break
+        image = plain(transposed(direction))
+        step = torch.where(running, squared / _dot(direction, image).clamp_min(TINY), 0)
+        found, rest = found + _wide(step, found) * direction, rest - _wide(step, rest) * image
+        before, squared = squared, torch.where(running, _dot(rest, rest), squared)
+        direction = rest + _wide(squared / before.clamp_min(TINY), rest) * direction
+        iterations += running
+    residual = squared.sqrt() / size
+    return Solution(found, residual, iterations, residual <= CG_TOLERANCE)
+
+
+def _dot(one: Tensor, other: Tensor) -> Tensor:
+    """Returns the inner products of samples, (B,)."""
+    return (one * other).flatten(1).sum(1)
+
+
+def _wide(numbers: Tensor, like: Tensor) -> Tensor:
+    return numbers.reshape(-1, *[1] * (like.dim() - 1))
+
+
+def _rows(z: Tensor) -> Tensor:
+    """Returns z as (B, D). Images are read as B, H, W, C, which copies nothing if they are channels-last in memory."""
+    return (z.movedim(1, -1) if z.dim() == 4 else z).flatten(1)
+
+
+def _like(rows: Tensor, z: Tensor) -> Tensor:
+    """Returns rows (B, D) in the shape of z, which undoes `_rows`."""
+    if z.dim() != 4:
+        return rows.view(z.shape)
+    b, c, h, w = z.shape
+    return rows.view(b, h, w, c).movedim(-1, 1)
 
 
 class Solves(NamedTuple):

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from raysim.parts.errors import BadValue
-from results.distribution import extra
+from results.texts import extra
 
 HALF = (torch.bfloat16, torch.float16)
 OUTLIERS = 6.0  # inputs that are larger are multiplied in half precision (Dettmers et al., NeurIPS 2022)

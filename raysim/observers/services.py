@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 from raysim.observers.observer import RunBegin, RunEnd
 from raysim.observers.tracker import RoundPoint, Tracker, identity, outcome, title
-from results.distribution import DISTRIBUTION
 from results.keys import flatten
+from results.texts import DISTRIBUTION
 
 _MAKING = threading.Lock()  # the runs of a sweep begin in several threads, and must have one parent
 _BATCH = 100  # parameters in a request to MLflow, at most

@@ -18,23 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from actors.fault import UserError
-from results.texts import cut, quoted
-
-__all__ = [
-    "BadInput",
-    "BadValue",
-    "CannotGoOn",
-    "DamagedCheckpoint",
-    "MissingFile",
-    "Problem",
-    "RaysimError",
-    "RunFailed",
-    "ScenarioError",
-    "StopRun",
-    "located",
-    "nearest",
-    "quoted",
-]
+from results.texts import cut
+from results.texts import quoted as quoted
 
 _PATH = 200  # letters of a path
 _SHOWN = 2000  # letters of a problem

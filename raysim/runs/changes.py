@@ -13,9 +13,9 @@ from raysim.scenario.load import override_all
 from raysim.scenario.run_settings import RunSettings, Until
 from results import Run
 from results.disk import require_folder
+from results.ending import state
 from results.keys import Value, flatten
 from results.location import is_local
-from results.writing_process import state
 
 # Keys with which a run may go on, because what it has written does not depend on them.
 LATER = (

@@ -11,9 +11,9 @@ from raysim.parts.errors import CannotGoOn, Problem, ScenarioError
 from raysim.runs.changes import BITS, LATER, changed, differences, refuse, require_ended
 from raysim.runs.execution import Execution
 from raysim.runs.launch import launch, new_folder
-from raysim.runs.lock import locked
 from raysim.runs.observing import watching
 from raysim.runs.place import RunPlace
+from raysim.runs.previous import locked
 from raysim.runs.record import RunRecord
 from raysim.runs.result import Result
 from raysim.scenario import Scenario

@@ -20,10 +20,10 @@ from raysim.parts.process import isolated
 from raysim.runs.execution import Execution
 from raysim.runs.explained import explained
 from raysim.runs.generate import generate_all, keep
-from raysim.runs.lock import locked
 from raysim.runs.observing import NewRows, Observing
 from raysim.runs.origin import Origin, record_origin
 from raysim.runs.place import RunPlace, WithoutRay
+from raysim.runs.previous import locked
 from raysim.runs.result import Interrupted, Result
 from raysim.scenario import Scenario
 from raysim.scenario.block_checks import file_problems

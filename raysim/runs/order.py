@@ -14,10 +14,9 @@ from raysim.runs.explained import explained
 from raysim.runs.record import RunRecord
 from raysim.scenario import Scenario
 from results import CannotWrite, NotARun, this_process
-from results.ending import Status
+from results.ending import Status, state
 from results.info import read_info
 from results.texts import as_word
-from results.writing_process import state
 
 
 class TakenOver(JobFailed):

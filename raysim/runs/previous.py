@@ -1,5 +1,8 @@
-"""Finds earlier runs of a scenario in a folder, to return their results or to resume them."""
+"""A lock on a run's folder, so that one process at a time writes there; and earlier runs of a scenario in a folder, to
+return their results or to resume them."""
 
+import fcntl
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -7,10 +10,39 @@ from typing import NamedTuple
 
 from raysim.parts.errors import CannotGoOn
 from raysim.runs.changes import require_no_links
-from raysim.runs.lock import locked
 from raysim.scenario import Scenario
 from raysim.scenario.dependencies import Dependencies, changes, depends_on
 from results import Run, open_run
+from results.location import is_local
+
+
+@contextmanager
+def locked(folder: Path, *, shared: bool = False) -> Iterator[bool]:
+    """Within the block, this process alone writes a run into the folder; shared: it only reads, and nobody writes.
+
+    Yields False where there are no locks, as on object stores: run.json then says which process writes the run. The
+    system releases the lock of a process that was killed. Raises CannotGoOn if another process holds the lock.
+    """
+    if not is_local(folder):
+        yield False
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        yield _lock(handle, folder, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int, folder: Path, kind: int) -> bool:
+    try:
+        fcntl.flock(handle, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        cure = "wait for its end, or end it (`raysim show` names it)"
+        text = f"{folder}: must be a run that has ended, but a process is at work on it; {cure}"
+        raise CannotGoOn(text) from None
+    except OSError:
+        return False
+    return True
 
 
 def _is_over(run: Run) -> bool:

@@ -153,7 +153,7 @@ class Result:
         takes inputs before they are scaled, as `module(raw=True)` does. folder: by default one of that name in the
         run's folder. peer, which: see `module`. Raises ValueError where a model cannot be written so.
         """
-        from raysim.runs.export import export
+        from raysim.runs.use import export
 
         place = self.folder / to if folder is None else Path(folder)
         return export(self.run, *self.trained(peer=peer, **which), to, place)

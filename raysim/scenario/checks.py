@@ -27,9 +27,9 @@ from raysim.scenario.privacy_checks import privacy_problems
 from raysim.scenario.schema import Scenario
 from raysim.terms import Buffer, Moment
 from raysim.world.mixing import limit
-from results.distribution import extra
 from results.info import directions
 from results.location import UnknownLocation, is_uri, location
+from results.texts import extra
 
 _TITLE = re.compile(r"(?!.*_(min|max|gap)$)[A-Za-z]\w*")  # of metrics; `consensus` starts those of how peers differ
 _MEASURED = (

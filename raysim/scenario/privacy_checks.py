@@ -13,7 +13,7 @@ from raysim.terms import Arrival, Moment, Population, Round
 from raysim.uplink.bounds import bounded
 from raysim.world.availability import Always
 from raysim.world.delay import NoDelay
-from results.distribution import extra
+from results.texts import extra
 
 _NOISY = "{name: per_sample, clip: 1.0, noise: 1.0}"
 

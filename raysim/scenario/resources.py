@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from actors.node import has_labels
+from actors.process import has_labels
 from raysim.parts.errors import quoted
 from raysim.parts.part import Clients, Count, Fraction, NonNegative, Part, Positive, Seconds, Unit
 

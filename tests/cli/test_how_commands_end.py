@@ -121,19 +121,6 @@ def test_a_signal_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
     assert signal.getsignal(signal.SIGTERM) is before  # the command put it back
 
 
-@pytest.mark.slow
-def test_what_cannot_be_printed_is_told_and_a_terminal_without_a_width_is_none() -> None:
-    line = [sys.executable, "-m", "raysim", "schema"]
-    with open("/dev/full", "w") as full:
-        ended = subprocess.run(line, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)
-    assert "standard output: cannot be written (No space left on device)" in ended.stderr
-    environment = {**os.environ, "COLUMNS": "0"}  # as some schedulers have it
-    line[-1] = "list"
-    ended = subprocess.run(line, capture_output=True, text=True, env=environment, check=True)
-    assert "fedbuff" in ended.stdout
-
-
 @pytest.mark.chaos
 def test_a_copy_of_the_process_that_own_code_makes_hides_no_end(tmp_path: Path) -> None:
     lines = (

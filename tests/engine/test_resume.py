@@ -21,8 +21,7 @@ from test_computed_delays import scenario as computed
 import raysim
 from raysim import CannotGoOn, Result, ScenarioError, StopRun
 from raysim.parts.errors import DamagedCheckpoint, RunFailed
-from raysim.runs.lock import locked
-from raysim.runs.previous import EarlierRuns, OutOfDate, going_on
+from raysim.runs.previous import EarlierRuns, OutOfDate, going_on, locked
 from raysim.workers.device import STAND_IN
 from results.schemas import TABLES
 

@@ -11,8 +11,8 @@ from torch import Tensor
 
 import raysim
 from raysim.local import Local
-from raysim.local.groups import ParameterGroup
 from raysim.local.optimizers import OPTIMIZERS, SGD, Adagrad, Adam, AdamW, Optimizer, RMSprop
+from raysim.local.settings import ParameterGroup
 from raysim.local.steps import Steps
 
 OURS: list[Optimizer] = [

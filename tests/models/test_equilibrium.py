@@ -16,8 +16,7 @@ from raysim.local.net import Net
 from raysim.local.samples import Samples
 from raysim.models import DEQMLP, Anderson, Iteration
 from raysim.models.build import initialise
-from raysim.models.equilibrium import Equilibrium, HeldDropout, Solves
-from raysim.models.fixed_point import solve_normal
+from raysim.models.equilibrium import Equilibrium, HeldDropout, Solves, solve_normal
 from raysim.models.solver import Solver
 from raysim.parts.rng import generator
 

@@ -5,7 +5,7 @@ import torch
 from equilibria import SOLVERS, Cell, draw
 
 from raysim.models import Anderson, Broyden, Iteration
-from raysim.models.fixed_point import solve
+from raysim.models.equilibrium import solve
 from raysim.models.solver import Solver, mixture
 
 

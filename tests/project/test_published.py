@@ -10,7 +10,7 @@ from conftest import ROOT
 from ruamel.yaml import YAML
 
 import raysim
-from results.distribution import DISTRIBUTION, extra
+from results.texts import DISTRIBUTION, extra
 
 
 def test_the_citation_is_of_this_version() -> None:

@@ -8,8 +8,8 @@ import numpy as np
 from raysim.data.sources.reading import reading
 from raysim.data.sources.subset import is_chosen
 from raysim.parts.errors import BadValue
-from results.distribution import extra
 from results.location import local_copy, location
+from results.texts import extra
 
 
 def read_clients(file: str | Path, share: float = 1.0) -> Iterator[tuple[str, dict[str, np.ndarray]]]:

@@ -15,8 +15,8 @@ from raysim.data.sources.pixels import decode_all
 from raysim.data.sources.raw_samples import Raw, RawSamples
 from raysim.data.sources.reading import reading
 from raysim.parts.errors import BadValue, MissingFile
-from results.distribution import extra
 from results.location import location
+from results.texts import extra
 
 if TYPE_CHECKING:
     import datasets
