@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from results.chance import context
 from results.counted import Values, counted_runs, counting, key_axes, note_short
 from results.measure import Measure
 from results.ranking import Marks, marks
@@ -38,6 +39,8 @@ class Comparison:
     notes: tuple[str, ...]
     """A line for each run that does not count, with the reason, and for each unfinished run that does. Runs without
     any of the metrics share one."""
+    context: tuple[str, ...] = ()
+    """Lines to read it by: what constant predictions and first evaluations score, see `results.chance`."""
 
 
 def compare(
@@ -57,7 +60,8 @@ def compare(
     notes += note_short(ordered, measure)
     frame = _frame(keys, groups, numbers, marks(groups, numbers, len(rows), measure))
     frame = frame if measure.targets else frame.drop(columns="censored")
-    return Comparison(frame, tuple(rows), tuple(heads), measure, tuple(notes))
+    told = context(ordered, groups, numbers, measure)
+    return Comparison(frame, tuple(rows), tuple(heads), measure, tuple(notes), tuple(told))
 
 
 def _with_a_metric(runs: RunSet, numbers: Numbers, measure: Measure, notes: list[str]) -> RunSet:

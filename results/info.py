@@ -64,6 +64,19 @@ LARGER_IS_BETTER = {"accuracy": True, "loss": False}
 """Whether a larger value of a metric is the better one. A metric that is missing here has no known direction."""
 
 
+_SHARES = (
+    *("accuracy", "balanced_accuracy", "macro_f1", "macro_precision", "macro_recall", "average_precision", "auroc"),
+    *("top2", "top3", "top5", "top10", "ece", "exact_match", "f1", "iou", "dice"),
+)
+_RANGES = dict.fromkeys(_SHARES, (0.0, 1.0)) | dict.fromkeys(("loss", "rmse", "mae"), (0.0, math.inf))
+_RANGES |= {"perplexity": (1.0, math.inf), "mcc": (-1.0, 1.0), "r2": (-math.inf, 1.0)}
+
+
+def range_of(metric: str) -> tuple[float, float]:
+    """Returns the least and the largest value that a metric can have, as far as that is known by its name."""
+    return _RANGES.get(metric, (-math.inf, math.inf))
+
+
 def own_metrics(info: Mapping[str, Any]) -> dict[str, bool | None]:
     """Returns a run's own metrics, from its run.json: whether larger is better, None where that is not known."""
     return dict(info.get("larger_is_better") or {})

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from results.counted import Values, beyond, counted_runs, counting, key_axes, note_short
+from results.info import range_of
 from results.measure import Measure, NotComparable
 from results.ranking import difference, holm
 from results.reader import Run
@@ -59,7 +60,10 @@ def paired(
         of_case = dict(zip(keys, values, strict=True)) | {"baseline": _as_text(keys, other)}
         for metric, of_runs in numbers.items():
             found = _found(metric, pairs, of_runs, notes)
-            rows.append({**of_case, "metric": metric, **difference(*found)._asdict()})
+            low, high = range_of(metric)
+            made = difference(*found)
+            made = made._replace(low=max(made.low, low - high), high=min(made.high, high - low))
+            rows.append({**of_case, "metric": metric, **made._asdict()})
     import pandas as pd
 
     frame = pd.DataFrame(rows)

@@ -15,6 +15,7 @@ from results.counted import counted_runs, counting, key_axes
 from results.disk import replacing
 from results.drawing import AXES, band, by_group, evaluated, label_axis, points, wide_scale
 from results.groups import Groups, grouped
+from results.info import range_of
 from results.measure import NotComparable
 from results.ranking import LEVEL
 from results.run_set import RunSet
@@ -117,7 +118,7 @@ def _table(runs: RunSet, metric: str, x: str | None, how: Drawn) -> tuple[Groups
 
 def _draw(axes: Axes, groups: Groups, table: pd.DataFrame, x: str, metric: str, edges: str) -> None:
     for place, rows in by_group(table):
-        band(axes, place, groups.label(place), rows[x], rows["mean"], *_edges(rows, edges))
+        band(axes, place, groups.label(place), rows[x], rows["mean"], *_edges(rows, edges, range_of(metric)))
     label_axis(axes, groups, x)
     axes.set_ylabel(metric)
     wide_scale(axes, table["mean"])
@@ -125,8 +126,9 @@ def _draw(axes: Axes, groups: Groups, table: pd.DataFrame, x: str, metric: str, 
         axes.legend(frameon=False)
 
 
-def _edges(table: pd.DataFrame, band: str) -> tuple[Any, ...]:
-    """Returns the lower and upper edge of a line's band; none if there is none, or a single run."""
+def _edges(table: pd.DataFrame, band: str, most: tuple[float, float]) -> tuple[Any, ...]:
+    """Returns the lower and upper edge of a line's band, cut to the metric's range `most`; none if there is none, or a
+    single run."""
     if band == "none" or (table["count"].fillna(2) < 2).all():
         return ()
     if band == "minmax":
@@ -136,4 +138,4 @@ def _edges(table: pd.DataFrame, band: str) -> tuple[Any, ...]:
         from scipy import stats
 
         half = half * stats.t.ppf((1 + LEVEL) / 2, table["count"] - 1) / table["count"] ** 0.5
-    return table["mean"] - half, table["mean"] + half
+    return (table["mean"] - half).clip(*most), (table["mean"] + half).clip(*most)

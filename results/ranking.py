@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from results.chance import learned
 from results.keys import Value
 from results.measure import Measure
 from results.reader import Run
@@ -96,7 +97,8 @@ def marks(
     rows: int,
     measure: Measure,
 ) -> Marks:
-    """Returns the marks of all numbers. A mean for which runs are missing, or have not reached a target, has none.
+    """Returns the marks of all numbers. A mean for which runs are missing or have not reached a target, or that is no
+    better than a constant prediction, has none.
 
     rows: how many of the values are those of keys that make rows; the others make columns.
     """
@@ -114,7 +116,9 @@ def marks(
             if len(of_column) < 2:
                 continue
             marked = against_best([_by_seed(groups[values], of_runs) for values in of_column], larger)
-            found |= {(values, metric): mark for values, mark in zip(of_column, marked, strict=True)}
+            for values, mark in zip(of_column, marked, strict=True):
+                if learned(groups[values], of_runs, metric, measure):
+                    found[values, metric] = mark
     return found
 
 

@@ -103,6 +103,7 @@ def _caption(comparison: Comparison, usual: int) -> Iterator[str]:
         tested = frame["p"].notna().any()
         close = f"{CLOSE} not significantly worse ({test})" if tested else "too few runs for a test"
         yield f"{BEST} best mean of its column; {close}"
+    yield from comparison.context
 
 
 def _paired(paired: Paired, percent: bool) -> TextTable:

@@ -138,7 +138,7 @@ class Workbench:
             classes=federation.num_classes,
             unseen=federation.unseen[federation.held.sizes[federation.unseen] > 0],
             notes=self.notes,
-            meaning=federation.meaning.plain if federation.meaning else {},
+            meaning={**(federation.meaning.plain if federation.meaning else {}), "constant": federation.constant},
             files=federation.meaning.files if federation.meaning else {},
             forward_flops=self._countable_flops(),
             flops_at={},

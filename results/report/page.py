@@ -60,7 +60,7 @@ def report(
         open_run(run.folder)  # raises NotARun where its tables cannot be read
     groups = grouped(runs, by)
     drawn = [(section, list(pictures(section, groups))) for section in sections]
-    names = list(dict.fromkeys(str(run.info.get("name") or run.id) for run in runs.runs))
+    names = list(dict.fromkeys(_name(run.info) or run.id for run in runs.runs))
     shown = "Shown is the first run of each group." if len(runs) > len(groups.shown) else ""
     heads, rows, reasons = lines([view(run, run.id) for run in runs.runs])
     values: dict[str, Any] = {
@@ -75,6 +75,11 @@ def report(
     }
     template = more.pop("template", "report/page.html.j2")
     return Report(filled(template, **values, **more), tuple(picture for _, found in drawn for picture in found))
+
+
+def _name(info: Mapping[str, Any]) -> str:
+    """Returns the name of the sweep that a run is of, or of its scenario."""
+    return str((info.get("sweep") or {}).get("name") or info.get("name") or "")
 
 
 def filled(template: str, **values: Any) -> str:

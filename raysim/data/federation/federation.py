@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from raysim.data.dataset import Dataset, Split
+from raysim.data.dataset import IGNORED, Dataset, Split
 from raysim.data.federation.federated import Federated
 from raysim.data.federation.holdings import Holdings, distinct, divide_alike, hold_out, set_aside
 from raysim.data.federation.server import NO_PUBLIC, Public, ServerData, ServerSamples, drawn
@@ -73,6 +73,24 @@ class Federation(Dataset):
     def training_rows(self) -> np.ndarray:
         """Rows of `train` that clients train on, client after client."""
         return self.held.rows[: self.held.offsets[self.participants]]
+
+    @property
+    def constant(self) -> dict[str, float]:
+        """What the best constant prediction scores on the test samples, by metric, and how many labels these have: the
+        majority class or the share of each, or the mean target."""
+        y = self.test.y[self.evaluation_rows]
+        if self.loss == "squared_error":
+            return {"loss": float(y.var(axis=0, dtype=np.float64).mean() / 2), "samples": len(y)}
+        if self.loss == "binary_cross_entropy":
+            ones = y.mean(axis=0, dtype=np.float64)
+            shares = np.stack([ones, 1 - ones])
+        elif self.loss == "cross_entropy":
+            y = y[y != IGNORED]
+            shares = np.bincount(y)[:, None] / len(y)
+        else:
+            return {}
+        loss = -np.sum(shares * np.log(np.where(shares > 0, shares, 1.0)), axis=0)
+        return {"accuracy": float(shares.max(axis=0).mean()), "loss": float(loss.mean()), "samples": y.size}
 
     def train_rows(self, client: int) -> np.ndarray:
         """Returns the rows of `train` that a client trains on or, if it is unseen, adapts a model to."""
