@@ -2,6 +2,7 @@
 larger."""
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

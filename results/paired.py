@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from results.counted import Values, beyond, counted_runs, counting, key_axes, note_short
+from results.counted import Values, beyond, counted_runs, counting, key_axes, members, note_short
 from results.info import range_of
 from results.measure import Measure, NotComparable
 from results.ranking import difference, holm
@@ -76,14 +76,16 @@ def paired(
 
 def _require_one_scenario(runs: RunSet, keys: list[str]) -> None:
     """Raises NotComparable if runs differ in a key that is not in `keys`, unless it is a setting of a part whose name
-    is in `keys`.
+    is in `keys`, or is set by the cases of a sweep: it is the same in all runs of a case.
 
     If `keys` has `name`, runs may differ in any key, because the names tell the cases of a sweep apart.
     """
     if "name" in keys:
         return
     blocks = tuple(key.removesuffix("name") for key in keys if key.endswith(".name"))
-    if other := [key for key in beyond(runs, keys) if not key.startswith(blocks)]:
+    of_cases = members(runs, ["name"]).values() if all(run.info.get("sweep") for run in runs.runs) else ()
+    within = {key for case in of_cases for key in beyond(case, keys)} if len(of_cases) > 1 else {*beyond(runs, keys)}
+    if other := [key for key in beyond(runs, keys) if key in within and not key.startswith(blocks)]:
         raise NotComparable(
             f"runs that cannot be paired: they must differ in their seed and {', '.join(keys) or 'nothing'} only, got "
             f"several values of {', '.join(other)}; add {' '.join(f'--by {key}' for key in other)}"

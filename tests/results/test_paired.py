@@ -131,6 +131,18 @@ def test_names_tell_cases_apart_whatever_they_set(tmp_path: Path) -> None:
     assert "those with name=a must differ in seed only, got several values of lr" in answer.stderr
 
 
+def test_runs_of_a_sweep_s_cases_are_paired_by_case(tmp_path: Path) -> None:
+    """Whatever else a case sets, such as how it dispatches; what differs within a case still has to be named."""
+    for seed, sigma in ((0, 5), (1, 5), (0, 20), (1, 20)):
+        for name, keys, value in (("s-a", {**FEDAVG, "lr": 0.1}, 0.5), ("s-b", {**FEDBUFF, "lr": 0.2}, 0.75)):
+            of_both = {"seed": seed, "name": name, **keys, "sigma": sigma}
+            made(tmp_path / f"{sigma}" / f"{name}-{sigma}-{seed}", of_both, [value], sweep={"name": "s"})
+    (row,) = paired(tmp_path / "5", "--by", "algorithm")
+    assert (row["algorithm.name"], row["pairs"], row["difference"]) == ("fedbuff", "2", "0.25")
+    assert "several values of sigma; add --by sigma" in refused(tmp_path, "--paired", "--by", "algorithm")
+    assert len(paired(tmp_path, "--by", "algorithm", "--by", "sigma")) == 2
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
