@@ -158,8 +158,6 @@ class Trip(NamedTuple):
 
     sizes: ModelSizes  # of the model
     tensors: Traffic  # bytes of the tensors of the update and of the message
-    up: Vectors  # those that transforms of `uplink` take of the update; {} without any
-    down: Vectors  # those that transforms of `downlink` take of the message
     group: str | None  # the client's group in `clients`; None if it is in none
     missed: Missed = Missed()  # by the client
 

@@ -11,7 +11,7 @@ from raysim.parts.errors import BadInput
 from raysim.parts.rng import Stream
 from raysim.scenario import Scenario
 from raysim.terms import Moment, Trip
-from raysim.uplink.chain import traffic_of
+from raysim.uplink.channel import channels, traffic_of
 from raysim.workers.replies import WorkCost
 from raysim.world import Cost, Neighbours
 from raysim.world.clock import Horizon
@@ -73,9 +73,10 @@ class Work:
         """Returns the cost of an update with gradients of so many samples."""
         scenario, cost = self._scenario, self._cost.of(level)
         missed = self._uses.missed(had, moment.version)
-        trip = Trip(cost.sizes, cost.tensors, cost.up, cost.down, self._groups.name(client), missed)
-        up, down = ([one.at(moment) for one in each] for each in (scenario.sent, scenario.downlink))
-        traffic = traffic_of(scenario.central.at(moment).traffic(trip), up, down, trip)
+        trip = Trip(cost.sizes, cost.tensors, self._groups.name(client), missed)
+        up = channels("uplink", [one.at(moment) for one in scenario.sent], cost.up)
+        down = channels("downlink", [one.at(moment) for one in scenario.downlink], cost.down)
+        traffic = traffic_of(scenario.central.at(moment).traffic(trip), up, down, missed.versions)
         return Cost(3 * cost.forward_flops * seen, traffic.down, traffic.up, seen)  # a backward pass costs two forward
 
     def foreseen(self, client: int, level: float, had: int | None, moment: Moment) -> Cost:
@@ -130,8 +131,8 @@ def of_peers(scenario: Scenario, samples: NDArray[np.int64], measure: Callable[[
             trained = 3 * scenario.peer.samples_seen(groups.local(peer), held)
             mixing = peer_cost.passes.of(held) + len(near.senders) * peer_cost.passes_per_neighbour.of(held)
             passes = trained + mixing
-            trip = Trip(peer_cost.sizes, peer_cost.tensors, peer_cost.up, {}, groups.name(peer))
-            size = traffic_of(scenario.peer.traffic(trip), scenario.uplink, (), trip).up
+            trip = Trip(peer_cost.sizes, peer_cost.tensors, groups.name(peer))
+            size = traffic_of(scenario.peer.traffic(trip), channels("uplink", scenario.uplink, peer_cost.up)).up
             down, up = len(near.senders) * size, len(near.receivers) * size
             return Cost(peer_cost.forward_flops * passes, down, up, passes / 3)
 

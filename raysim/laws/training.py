@@ -8,7 +8,7 @@ from raysim.laws.subject import Broken, Groups, Subject
 from raysim.parts.part import is_number
 from raysim.schedules.schedule import TINY
 from raysim.terms import Moment, Record
-from raysim.uplink.chain import passed
+from raysim.uplink.channel import Channel
 from raysim.uplink.uplink import Size, Uplink, UplinkPoint
 
 STEPS = 50
@@ -215,9 +215,9 @@ def a_memory_loses_nothing(subject: Subject) -> None:
     came = sent = torch.zeros(64)
     for key in range(5):
         draw = torch.Generator().manual_seed
-        vector, kept, memory, _ = passed("uplink", {0: transform}, _vector(key), SHAPES, kept, draw)
-        came, sent = came + _vector(key), sent + vector
-    left = came - sent - (0.0 if memory is None else memory)
+        found = Channel("uplink", {0: transform}, SHAPES)(_vector(key), kept, draw)
+        came, sent, kept = came + _vector(key), sent + found.vector, found.kept
+    left = came - sent - (0.0 if found.memory is None else found.memory)
     if getattr(transform, "decay", 1.0) == 1.0 and float(left.abs().max()) > 1e-4:
         raise Broken(f"send: what is sent and remembered must add up to what came in, is off by {left.abs().max():g}")
 

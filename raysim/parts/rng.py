@@ -26,7 +26,7 @@ def generator(seed: int, purpose: str, *ids: int) -> np.random.Generator:
 
 def torch_seed(seed: int, purpose: str, *ids: int) -> int:
     """Returns an integer in [0, 2**63) for `torch.manual_seed`."""
-    return int(generator(seed, purpose, *ids).integers(2**63))
+    return int(stream_of(seed, purpose)(*ids).integers(2**63))
 
 
 class Stream:

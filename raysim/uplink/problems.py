@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from raysim.parts.errors import Problem
 from raysim.uplink.bounds import NormBound, adapting
-from raysim.uplink.chain import Chain, chains, groups
+from raysim.uplink.channel import by_vector, groups
 from raysim.uplink.levels import Ternary
 from raysim.uplink.low_rank import LowRankFactors
 from raysim.uplink.memory import Remembering, is_shadow
@@ -16,7 +16,7 @@ from raysim.uplink.uplink import Uplink
 
 def list_problems(key: str, transforms: Sequence[Uplink]) -> Iterator[Problem]:
     """Yields what is wrong with a list of transforms by itself. key: of the list in the scenario."""
-    for chain in chains(transforms).values():
+    for chain in by_vector(transforms).values():
         remembering = [place for place, one in chain.items() if one.remembers]
         for place in remembering[1:]:
             text = f"must be none, for {key}.{remembering[0]} has a memory; leave it out"
@@ -38,7 +38,7 @@ def list_problems(key: str, transforms: Sequence[Uplink]) -> Iterator[Problem]:
         yield Problem(f"{key}.{adapts}.adapt", text)
 
 
-def _noise_problems(key: str, chain: Chain) -> Iterator[Problem]:
+def _noise_problems(key: str, chain: Mapping[int, Uplink]) -> Iterator[Problem]:
     """Yields which noise does not find the bound that its size follows from."""
     before: Uplink | None = None
     for place, one in chain.items():
@@ -57,7 +57,7 @@ def downlink_problems(transforms: Sequence[Uplink]) -> Iterator[Problem]:
     shadows = [one.shadow for one in transforms if isinstance(one, Remembering) and is_shadow(one)]
     covered = {
         place: is_shadow(next(iter(group.values())))
-        for chain in chains(transforms).values()
+        for chain in by_vector(transforms).values()
         for group in groups(chain)
         for place in group
     }
@@ -82,7 +82,7 @@ def increment_problems(transforms: Sequence[Uplink], increments: Sequence[str], 
 
     increments: the names of these entries of its updates.
     """
-    for taken, chain in chains(transforms).items():
+    for taken, chain in by_vector(transforms).items():
         if taken and not set(taken) & set(increments):
             continue
         for group in groups(chain):

@@ -1,7 +1,9 @@
 """Transforms that send some numbers of a vector; the others are zero."""
 
+from __future__ import annotations
+
 import math
-from typing import Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -9,6 +11,10 @@ from raysim.parts.part import Count
 from raysim.terms import Record, Tensor
 from raysim.uplink.memory import Remembering
 from raysim.uplink.uplink import Decoded, Size, UplinkPoint
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class Sparse(Remembering):
@@ -48,14 +54,13 @@ class TopNumbers(Sparse):
         lengths = self._lengths(at.size)
         if all(self.number(length) >= length for length in lengths):
             return Decoded(vector)
-        sent, start = torch.zeros_like(vector), 0
+        found, start = [], 0
         for length in lengths:
-            places = largest(vector[start : start + length], self.number(length)) + start
-            if not len(places):
+            found.append(largest(vector[start : start + length], self.number(length)) + start)
+            if not len(found[-1]):
                 return Decoded(vector)  # so that NaN shows
-            sent[places] = vector[places]
             start += length
-        return Decoded(sent)
+        return scattered(vector, torch.cat(found))
 
     def size(self, before: Size) -> Size:
         sent = [(self.number(length), length) for length in self._lengths(before)]
@@ -76,9 +81,18 @@ class TopNumbers(Sparse):
         return {"bits": k * math.ceil(math.log2(length)), "int32": 32 * k, "bitmap": length}[self.index]
 
 
+def scattered(vector: Tensor, places: Tensor, factor: float = 1.0) -> Decoded:
+    """Returns a vector of zeros, but for the numbers of another one at these places, times a factor."""
+    import torch
+
+    sent = torch.zeros_like(vector).index_copy_(0, places, vector.index_select(0, places).mul_(factor))
+    return Decoded(sent, places=places)
+
+
 def largest(vector: Tensor, k: int) -> Tensor:
     """Returns the places of the k numbers with the largest absolute values, (k,); of equal ones, the first; of
     NaN, none."""
+    import numpy as np
     import torch
 
     if k >= len(vector):
@@ -87,20 +101,18 @@ def largest(vector: Tensor, k: int) -> Tensor:
         places, sizes = _likely(vector, k)
     else:
         whole = vector.abs()
-        places = (~(whole < torch.topk(whole, k).values[-1])).nonzero().flatten()
-        sizes = whole[places]
-    if bool(sizes.isnan().any()):
-        return places[:0]
-    least = sizes.kthvalue(len(sizes) - k + 1).values
-    above, equal = places[sizes > least], places[sizes == least]
-    return torch.cat((above, equal[: k - len(above)]))
+        likely = (~(whole < torch.topk(whole, k).values[-1])).nonzero().flatten()
+        places, sizes = likely.cpu().numpy(), whole[likely].cpu().numpy()
+    least = np.partition(sizes, len(sizes) - k)[len(sizes) - k]
+    taken = sizes > least
+    taken[np.flatnonzero(sizes == least)[: k - np.count_nonzero(taken)]] = True
+    return torch.from_numpy(places[taken if not np.isnan(sizes).any() else slice(0)]).to(vector.device)
 
 
-def _likely(vector: Tensor, k: int) -> tuple[Tensor, Tensor]:
+def _likely(vector: Tensor, k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Returns places among which the k largest are, and all NaN, and their absolute values: of a long vector not many
     more, which a sample of it tells. This is many times as fast as `torch.topk`."""
     import numpy as np
-    import torch
 
     sizes = np.abs(vector.numpy())
     some = sizes[::16]
@@ -109,7 +121,7 @@ def _likely(vector: Tensor, k: int) -> tuple[Tensor, Tensor]:
     places = np.flatnonzero(~(sizes < bound))
     if len(places) < k:
         places = np.arange(len(sizes))
-    return torch.from_numpy(places), torch.from_numpy(sizes[places])
+    return places, sizes[places]
 
 
 def golomb_bits(p: float) -> float:
@@ -143,9 +155,7 @@ class RandomNumbers(Sparse):
         if (k := self.number(len(vector))) >= len(vector):
             return Decoded(vector)
         places = torch.randperm(len(vector), generator=at.draw)[:k].to(vector.device)
-        sent = torch.zeros_like(vector)
-        sent[places] = vector[places] * (len(vector) / k if self.scaled else 1.0)
-        return Decoded(sent)
+        return scattered(vector, places, len(vector) / k if self.scaled else 1.0)
 
     def size(self, before: Size) -> Size:
         if (k := self.number(before.length)) >= before.length:

@@ -69,6 +69,7 @@ class Decoded(NamedTuple):
     vector: Tensor  # (n,), what the receiver decodes; the very tensor that was given if nothing changes
     kept: Record = {}  # noqa: RUF012 - what it keeps of the client or peer for the next one; never changed
     logged: Mapping[str, float] = {}
+    places: Tensor | None = None  # where the vector may be other than 0, if these are few; None: anywhere
 
 
 class Uplink(Schedulable):

@@ -42,7 +42,9 @@ class Adapting:
 
     def bounded(self, transforms: Sequence[Uplink], sent: Record) -> Sequence[Uplink]:
         """Returns transforms with the bound that came with a message."""
-        changed = {"max": float(sent[NAME])} if self._part else {}
+        if not self._part:
+            return transforms
+        changed = {"max": float(sent[NAME])}
         return [one.model_copy(update=changed) if n == self._place else one for n, one in enumerate(transforms)]
 
     def counted(self, measured: Mapping[str, float | None], like: Tensor) -> Record:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from raysim.local.net import Net
 from raysim.local.task import Task
 from raysim.parts.rng import generator
 from raysim.terms import ClientState, Record, Wire
-from raysim.uplink.chain import shadows_each
+from raysim.uplink.channel import shadows_each
 from raysim.workers import records, returned
 from raysim.workers.evaluation import EVALUATION_BATCH, joined
 from raysim.workers.replies import ClientWire, Evaluated, MetricSums, Numbers, TrainedClient
@@ -127,8 +127,13 @@ class ClientWorker(Workbench, ClientHandlers):
             return sent, state._replace(algorithm=after)
 
     def _state_in(self, value: Value[ClientWire] | None) -> ClientState[Tensor]:
-        """Returns a client's state, which may be changed in place; an empty one if clients keep none."""
-        return value.content.map(lambda wire: records.receive(wire, self.device)) if value else ClientState()
+        """Returns a client's state, which may be changed in place but for what transforms keep; an empty one if clients
+        keep none."""
+        if not value:
+            return ClientState()
+        _, _, up, _, down = value.content.map(partial(records.borrow, device=self.device))
+        own = value.content._replace(uplink={}, downlink={}).map(partial(records.receive, device=self.device))
+        return own._replace(uplink=up, downlink=down)
 
     # --- evaluation ---------------------------------------------------------------------------------------------------
 
@@ -302,7 +307,7 @@ class ClientWorker(Workbench, ClientHandlers):
 
         kept: what they kept before.
         """
-        found = self.receiving(self.downlink, key, self.travelling(message), {}, kept)
+        found = self.variant(1.0).receiving(self.downlink, key, self.travelling(message), {}, kept)
         return {**message, **found.record}, found.kept
 
     def travelling(self, message: Record) -> Record:

@@ -61,7 +61,7 @@ class PeersWorker(Workbench, PeerHandlers, CostHandler):
             passes_per_neighbour=self.by_samples(more, lambda peer: self.tried(peer, local)[1]),
             sizes=self.variant(1.0).sizes,
             tensors=Traffic(*[records.size(message, self.net.layout)] * 2),
-            up=self.vectors(message, self.variant(1.0)),
+            up=self.variant(1.0).sending.vectors(self.uplink, message),
             down={},
         )
 

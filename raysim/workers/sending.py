@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import chain
-from typing import Literal, NamedTuple
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.linalg import vector_norm as norm
 
 from raysim.models.layout import Layout
 from raysim.parts.errors import BadInput
 from raysim.parts.rng import torch_seed
 from raysim.scenario import Scenario
 from raysim.terms import Record, Shapes, Vectors
-from raysim.uplink.chain import chains, passed
+from raysim.uplink.channel import Channel, Transformed, by_vector
 from raysim.uplink.uplink import BUFFERS, Uplink
 
 
@@ -45,13 +46,18 @@ class Sending:
         self._shared = tuple(one.shape for one in layout.entries if one.offset < layout.cut)
         self._all = tuple(one.shape for one in layout.entries)
         self._end = sum(one.size for one in layout.entries if one.offset < layout.cut)
+        self._last: tuple[tuple[Any, ...], list[tuple[list[str], Channel]]] | None = None  # that was read
+
+    def channels(self, transforms: Sequence[Uplink], sent: Record) -> list[Channel]:
+        """Returns the channel of each vector that transforms take of a record.
+
+        Raises BadInput if the record does not have what a transform takes, or if two vectors share an entry.
+        """
+        return [channel for _, channel in self._read(transforms, sent)]
 
     def vectors(self, transforms: Sequence[Uplink], sent: Record) -> Vectors:
-        """Returns the shapes of the layers of each vector that transforms take of a record.
-
-        Raises BadInput if the record does not have what one of them takes, or if two vectors share an entry.
-        """
-        return {taken: self._shapes(sent, keys) for taken, (keys, _) in self._taken(transforms, sent).items()}
+        """Returns the shapes of the layers of each vector that transforms take of a record; raises as `channels`."""
+        return {channel.taken: channel.shapes for channel in self.channels(transforms, sent)}
 
     def __call__(
         self, transforms: Sequence[Uplink], key: DrawKey, sent: Record, base: Record, kept: dict[int, Record]
@@ -63,28 +69,28 @@ class Sending:
         if not transforms:
             return DecodedRecord(sent, kept, {})
         record, after, logged = sent, dict[int, Record](), dict[str, float | None]()
-        measured: list[Tensor] = []  # squares of norms: before, after, of the error, of the memory
-        for taken, (keys, members) in self._taken(transforms, sent).items():
-            parts = [sent[name] - base[name] if name in base else sent[name] for name in keys]
+        squares: list[tuple[float, ...]] = []
+        for names, channel in self._read(transforms, sent):
+            parts = [sent[name] - base[name] if name in base else sent[name] for name in names]
             pieces = [self._unpadded(part).flatten() for part in parts]
-            whole = pieces[0] if len(keys) == 1 else torch.cat(pieces)
+            whole = pieces[0] if len(pieces) == 1 else torch.cat(pieces)
             if not len(whole):
                 continue
 
-            def draw(place: int, of: str = " ".join(("", *taken))) -> torch.Generator:
+            def draw(place: int, of: str = " ".join(("", *channel.taken))) -> torch.Generator:
                 purpose = f"{self._link} {place} {transforms[place].name}{of}"
                 ids = key[2:] if transforms[place].draws_alike else key[:2]
                 return torch.Generator().manual_seed(torch_seed(self._seed, purpose, *ids))
 
-            found = passed(self._link, members, whole, self._shapes(sent, keys), kept, draw)
+            found = channel(whole, kept, draw)
             after |= found.kept
             logged |= found.logged
-            measured.append(_squares(whole, found.vector, found.memory))
+            squares.append(_squares(whole, found))
             if found.vector is not whole:
                 decoded = found.vector.split_with_sizes([len(one) for one in pieces])
-                changed = {name: self._like(sent[name], one) for name, one in zip(keys, decoded, strict=True)}
+                changed = {name: self._like(sent[name], one) for name, one in zip(names, decoded, strict=True)}
                 record = {**record, **{n: base[n] + one if n in base else one for n, one in changed.items()}}
-        return DecodedRecord(record, after, {**_norms(measured, any(one.remembers for one in transforms)), **logged})
+        return DecodedRecord(record, after, {**_norms(squares, any(one.remembers for one in transforms)), **logged})
 
     def joined(self, sent: Record) -> tuple[Tensor, Callable[[Tensor], Record], list[str]]:
         """Returns the vector of all entries that are shaped like the model, a function that puts another one in its
@@ -98,22 +104,25 @@ class Sending:
 
         return torch.cat(taken), put_back, [key for key in sent if key not in keys]
 
-    def _taken(
-        self, transforms: Sequence[Uplink], sent: Record
-    ) -> dict[tuple[str, ...], tuple[list[str], dict[int, Uplink]]]:
-        """Returns for each vector the names of its entries, and the transforms that take it."""
+    def _read(self, transforms: Sequence[Uplink], sent: Record) -> list[tuple[list[str], Channel]]:
+        """Returns the names of the entries of each vector, and its channel: once for records of one shape."""
+        key = tuple(transforms), [(name, entry.shape) for name, entry in sent.items()]
+        if self._last is None or self._last[0] != key:
+            self._last = key, list(self._found(transforms, sent))
+        return self._last[1]
+
+    def _found(self, transforms: Sequence[Uplink], sent: Record) -> Iterator[tuple[list[str], Channel]]:
         places: dict[str, int] = {}  # by entry: of the first transform that takes it
-        found = {}
-        for taken, members in chains(transforms).items():
+        for taken, members in by_vector(transforms).items():
             place = min(members)
-            keys = self._keys(taken, place, sent)
-            if twice := [name for name in keys if name in places]:
+            names = self._keys(taken, place, sent)
+            if twice := [name for name in names if name in places]:
                 text = f"must be the same as those of {self._link}.{places[twice[0]]}, which takes {twice[0]}, too"
                 got = ", ".join(taken) or "none"
                 raise BadInput(f"{self._link}.{place}.entries", f"{text}, got {got}; leave `entries` out of both")
-            places |= dict.fromkeys(keys, place)
-            found[taken] = keys, members
-        return found
+            places |= dict.fromkeys(names, place)
+            shapes = tuple(shape for name in names for shape in self._shapes_of(sent[name]))
+            yield names, Channel(self._link, members, shapes, taken)
 
     def _keys(self, taken: tuple[str, ...], place: int, sent: Record) -> list[str]:
         """Returns the names of the entries that are joined to a vector. place: of the first transform that takes it."""
@@ -128,9 +137,6 @@ class Sending:
             text = f"must be left out, for {self._algorithm} sends no vector of parameters that transforms could take"
             raise BadInput(self._link, f"{text}, got {_names(sent)}; or name what they take with `entries`")
         return list(taken) or keys
-
-    def _shapes(self, sent: Record, keys: Sequence[str]) -> Shapes:
-        return tuple(chain.from_iterable(self._shapes_of(sent[name]) for name in keys))
 
     def _shapes_of(self, entry: Tensor) -> Shapes:
         if entry.ndim == 1 and len(entry) in (self._layout.size, self._layout.cut):
@@ -152,22 +158,30 @@ class Sending:
         return self._end < layout.cut and entry.ndim == 1 and len(entry) in (layout.size, layout.cut)
 
 
-def _squares(whole: Tensor, decoded: Tensor, memory: Tensor | None) -> Tensor:
-    before = whole.norm()
-    after, error = (before, before * 0) if decoded is whole else (decoded.norm(), (whole - decoded).norm())
-    return torch.stack((before, after, error, before * 0 if memory is None else memory.norm())).double().square()
+def _squares(whole: Tensor, found: Transformed) -> tuple[float, ...]:
+    """Returns the squares of norms: of a vector, of what is decoded of it, of the difference, and of the memory."""
+    before, memory = float(norm(whole)) ** 2, 0.0 if found.memory is None else float(norm(found.memory)) ** 2
+    if found.vector is whole:
+        return before, before, 0.0, memory
+    given, decoded = whole, found.vector
+    if found.places is not None:  # elsewhere it is 0
+        given, decoded = (one.index_select(0, found.places) for one in (given, decoded))
+    after, both = float(norm(decoded)) ** 2, float(torch.dot(given, decoded))
+    error = before + after - 2 * both  # with no pass over the difference, unless rounding would leave little of it
+    if not error > 1e-3 * before:
+        error = float(norm(whole - found.vector)) ** 2
+    return before, after, error, memory
 
 
-def _norms(squares: Sequence[Tensor], remembers: bool) -> dict[str, float | None]:
+def _norms(squares: Sequence[tuple[float, ...]], remembers: bool) -> dict[str, float | None]:
     """Returns the columns that follow from norms."""
     if not squares:
         return {}
-    before, after, error, memory = sum(squares[1:], squares[0]).sqrt().tolist()
-    relative = error / before if before else None
+    before, after, error, memory = (math.sqrt(sum(column)) for column in zip(*squares, strict=True))
     return {
         "norm_before": before,
         "norm_after": after,
-        "relative_error": relative,
+        "relative_error": error / before if before else None,
         "memory_norm": memory if remembers else None,
     }
 

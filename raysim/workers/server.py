@@ -17,8 +17,7 @@ from raysim.local.server_task import Company, ServerTask
 from raysim.parts.errors import BadValue, located
 from raysim.parts.rng import SERVER_ID
 from raysim.terms import Arrival, Buffer, ClientState, Record, SearchResult, ServerState, Traffic, Weight, Wire
-from raysim.uplink.chain import shadows_each
-from raysim.uplink.uplink import Size
+from raysim.uplink.channel import shadows_each
 from raysim.workers import records, returned
 from raysim.workers.client import ClientWorker
 from raysim.workers.records import not_finite
@@ -106,8 +105,8 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
             passes_per_neighbour=Passes(0.0, 0.0),
             sizes=variant.sizes,
             tensors=Traffic(records.size(update, layout), records.size(received, layout)),
-            up=self.vectors(update, variant),
-            down=self.message_vectors(received),
+            up=variant.sending.vectors(self.uplink, update),
+            down=variant.receiving.vectors(self.downlink, received),
             memory_bytes=variant.memory_bytes(kept, some, min(batch or most, most)) if self.scenario.levels else 0,
         )
 
@@ -254,8 +253,8 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
         if self.algorithm.caches_clients:
             kept += self.population.clients * records.size(self.first_client().algorithm, self.net.layout)
         if shadows_each(self.downlink):
-            copies = self.message_vectors(self.travelling(message))
-            kept += self.population.clients * sum(Size.dense(shapes).bytes for shapes in copies.values())
+            copies = self.variant(1.0).receiving.channels(self.downlink, self.travelling(message))
+            kept += self.population.clients * sum(one.whole_bits for one in copies) // 8
         return kept
 
     def finish(self, request: FinishRequest) -> dict[str, np.ndarray]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -12,9 +12,11 @@ from torch import Tensor
 from raysim.local.net import Net
 from raysim.local.samples import Samples
 from raysim.models.slices import Slices, require_consistent
+from raysim.scenario import Scenario
 from raysim.terms import Adapter, ModelSizes, Record
 from raysim.workers.sending import Sending
 
+LINKS: tuple[Literal["uplink", "downlink"], ...] = ("uplink", "downlink")
 BUFFERS = ("buffers", "statistics")  # entries that are shaped like buffers, in their last dimension
 
 
@@ -24,10 +26,10 @@ class Variant:
     slices: None of the server's own model, of which it holds all.
     """
 
-    def __init__(self, level: float, net: Net, sending: Callable[[Net], Sending], slices: Slices | None = None) -> None:
+    def __init__(self, level: float, net: Net, scenario: Scenario, slices: Slices | None = None) -> None:
         self.level, self.net, self.slices = level, net, slices
         self.start = net.model()
-        self.sending = sending(net)
+        self.sending, self.receiving = (Sending(net.layout, scenario, link) for link in LINKS)
 
     def cut(self, record: Record, shift: int = 0) -> Record:
         """Returns a record with the slice of each vector that is shaped like the server's model. shift: its first

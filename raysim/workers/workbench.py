@@ -32,14 +32,13 @@ from raysim.parts.errors import BadInput, BadValue, located
 from raysim.parts.rng import generator, torch_seed
 from raysim.scenario import Scenario
 from raysim.scenario.checks import notes_of, unmet
-from raysim.terms import Missed, Moment, Record, Traffic, Trip, Vectors
-from raysim.uplink.chain import traffic_of
+from raysim.terms import Missed, Moment, Record, Traffic, Trip
+from raysim.uplink.channel import traffic_of
 from raysim.workers import records
 from raysim.workers.adapting import Adapting
 from raysim.workers.evaluation import HAS, Evaluator
 from raysim.workers.replies import Described, Numbers, Passes, UpdateNumbers
 from raysim.workers.returned import calling
-from raysim.workers.sending import Sending
 from raysim.workers.variants import Variant
 
 # Evaluations draw with keys of their own: this number, which is above any number of dispatches, plus the version.
@@ -65,7 +64,7 @@ class Workbench:
             if scenario.release is not None and self.net.layout.buffers_cut:
                 text = "must not be average with a release, for BatchNorm's statistics would travel without noise"
                 raise BadValue(f"{text}; set it to frozen or local, or take GroupNorm", "norm")
-        self._variants = {1.0: Variant(1.0, self.net, self._sending)}
+        self._variants = {1.0: Variant(1.0, self.net, scenario)}
         self.start = self._variants[1.0].start
         self._indices: dict[tuple[float, float], Index] = {}  # of a level's model in that of another one
         places = federation.train.y.shape[1:] if federation.loss == "cross_entropy" else ()
@@ -78,7 +77,6 @@ class Workbench:
         self.groups = scenario.groups
         self.loader = Loader(federation.mean, federation.std, device, federation.skewed if federation.skew else None)
         self.adapting = Adapting(scenario)
-        self.receiving = Sending(self.net.layout, scenario, "downlink")
         self.evaluator = Evaluator(scenario, federation, self.net, self.loader)
         self.population = scenario.population(federation.samples)
         self.at(Moment())
@@ -110,7 +108,7 @@ class Workbench:
             with located("capacity.levels"):
                 net, whole = self.network(level), self.net
                 slices = Slices(whole.module, whole.layout, net.module, net.layout)
-                self._variants[level] = Variant(level, net, self._sending, slices)
+                self._variants[level] = Variant(level, net, self.scenario, slices)
         return self._variants[level]
 
     def _inner(self, level: float, narrow: float) -> Inner:
@@ -120,9 +118,6 @@ class Workbench:
             slices = Slices(wide.module, wide.layout, net.module, net.layout)
             self._indices[level, narrow] = slices.of(0)
         return Inner(net, self._indices[level, narrow])
-
-    def _sending(self, net: Net) -> Sending:
-        return Sending(net.layout, self.scenario, "uplink")
 
     def describe(self) -> Described:
         """Returns what the scheduler must know of the data and the model."""
@@ -255,17 +250,9 @@ class Workbench:
         """
         layout = variant.net.layout
         tensors = Traffic(records.size(sent, layout), records.size(received, layout))
-        up, down = self.vectors(sent, variant), self.message_vectors(received)
-        trip = Trip(variant.sizes, tensors, up, down, self.groups.name(client), missed)
-        return traffic_of(self.algorithm.traffic(trip), self.uplink, self.downlink, trip)
-
-    def vectors(self, sent: Record, variant: Variant) -> Vectors:
-        """Returns the vectors that transforms of `uplink` take of an update."""
-        return variant.sending.vectors(self.uplink, sent)
-
-    def message_vectors(self, received: Record) -> Vectors:
-        """Returns the vectors that transforms of `downlink` take of a message."""
-        return self.receiving.vectors(self.downlink, received)
+        up, down = variant.sending.channels(self.uplink, sent), variant.receiving.channels(self.downlink, received)
+        trip = Trip(variant.sizes, tensors, self.groups.name(client), missed)
+        return traffic_of(self.algorithm.traffic(trip), up, down, missed.versions)
 
     def _samples(self, split: Split, rows: np.ndarray, client: int | None = None) -> Samples:
         return Samples(len(rows), lambda places: self.loader(split, rows[places], client))

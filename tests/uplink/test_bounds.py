@@ -13,14 +13,14 @@ from test_codecs import draw
 from raysim import ScenarioError, parse_scenario
 from raysim.laws.runs import PicklingPool, carried_out
 from raysim.uplink.bounds import NormBound
-from raysim.uplink.chain import passed
+from raysim.uplink.channel import Channel
 
 TWO = ((2,), (2,))
 U = [3.0, 4.0, 5.0, 12.0]
 
 
 def bounded(bound: NormBound, vector: list[float], shapes: Any = TWO) -> list[float]:
-    found: list[float] = passed("uplink", {0: bound}, torch.tensor(vector), shapes, {}, draw).vector.tolist()
+    found: list[float] = Channel("uplink", {0: bound}, shapes)(torch.tensor(vector), {}, draw).vector.tolist()
     return found
 
 

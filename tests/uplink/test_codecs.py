@@ -9,10 +9,10 @@ import torch
 from pytest import approx
 
 from raysim.parts.rng import Stream
-from raysim.terms import ModelSizes, Record, Traffic, Trip
+from raysim.terms import Record, Traffic
 from raysim.uplink.bits import Half, Sign
 from raysim.uplink.bounds import NormBound
-from raysim.uplink.chain import Transformed, passed, traffic_of
+from raysim.uplink.channel import Channel, Transformed, channels, traffic_of
 from raysim.uplink.levels import QSGD, Quantise, Ternary, levelled
 from raysim.uplink.low_rank import LowRankFactors
 from raysim.uplink.sparse import RandomNumbers, TopNumbers, golomb_bits
@@ -30,8 +30,8 @@ def draw(place: int = 0) -> torch.Generator:
 
 def through(transforms: list[Uplink], vector: list[float], kept: dict[int, Record] | None = None) -> Transformed:
     """Takes a vector through transforms, as an update of one layer."""
-    chain = dict(enumerate(transforms))
-    return passed("uplink", chain, torch.tensor(vector), ((len(vector),),), kept or {}, draw)
+    chain = Channel("uplink", dict(enumerate(transforms)), ((len(vector),),))
+    return chain(torch.tensor(vector), kept or {}, draw)
 
 
 def over(transforms: list[Uplink], vectors: list[Any]) -> tuple[list[list[float]], torch.Tensor | None]:
@@ -214,8 +214,7 @@ def test_delays_follow_from_sizes(transforms: list[Uplink], seconds: float) -> N
     one = Constant(value=1e6)
     delay = ComputeDelay(flops_per_s=one, up_bytes_per_s=one, down_bytes_per_s=one, latency_s=0.1)
     shapes = ((199, 1000), (210,))
-    trip = Trip(ModelSizes((199_210,), 1, 0), Traffic(796_840, 0), {(): shapes}, {}, None)
-    up = traffic_of(trip.tensors, transforms, (), trip).up
+    up = traffic_of(Traffic(796_840, 0), channels("uplink", transforms, {(): shapes})).up
     assert delay.duration(Stream(0, "delay"), 0, 0, Cost(0.0, 0, up, 0.0)) == approx(seconds, abs=1e-6)
 
 
@@ -273,10 +272,10 @@ def test_a_memory_covers_codecs_and_no_bound() -> None:
     + [RandomNumbers(share=1.0), NormBound(max=1e9), LowRankFactors(rank=4)],
 )
 def test_what_changes_nothing_returns_what_it_was_given(transform: Uplink) -> None:
-    vector, chain = torch.tensor(U), {0: transform}
-    found = passed("uplink", chain, vector, ((2, 2),), {}, draw)
+    vector, chain = torch.tensor(U), Channel("uplink", {0: transform}, ((2, 2),))
+    found = chain(vector, {}, draw)
     assert found.vector is vector
-    again = passed("uplink", chain, other := torch.tensor([1.0, 2, 3, 4]), ((2, 2),), found.kept, draw)
+    again = chain(other := torch.tensor([1.0, 2, 3, 4]), found.kept, draw)
     assert again.vector is other
 
 

@@ -11,7 +11,7 @@ from test_codecs import draw
 
 from raysim import ScenarioError, parse_scenario
 from raysim.uplink.bounds import NormBound
-from raysim.uplink.chain import passed
+from raysim.uplink.channel import Channel
 from raysim.uplink.noise import GaussianNoise, LaplaceNoise
 from raysim.uplink.sparse import TopNumbers
 from raysim.uplink.uplink import Size, Uplink
@@ -20,7 +20,7 @@ ZEROS = torch.zeros(200_000)
 
 
 def through(transforms: list[Uplink], vector: torch.Tensor) -> torch.Tensor:
-    return passed("uplink", dict(enumerate(transforms)), vector, ((len(vector),),), {}, draw).vector
+    return Channel("uplink", dict(enumerate(transforms)), ((len(vector),),))(vector, {}, draw).vector
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_laplace_noise_has_its_law() -> None:
 def test_the_mean_of_many_has_the_law_of_noise_at_the_server() -> None:
     """m clients' noise of standard deviation s, averaged, is that of a sum over m with multiplier s sqrt(m) / C."""
     one = GaussianNoise(std=2.0)
-    drawn = [passed("uplink", {0: one}, ZEROS, ((len(ZEROS),),), {}, lambda _, n=n: draw(n)).vector for n in range(9)]
+    drawn = [Channel("uplink", {0: one}, ((len(ZEROS),),))(ZEROS, {}, lambda _, n=n: draw(n)).vector for n in range(9)]
     assert float(torch.stack(drawn).mean(0).std()) == approx(2.0 * 9**0.5 / 9, rel=0.01)
 
 

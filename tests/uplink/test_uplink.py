@@ -12,7 +12,7 @@ import raysim
 from raysim import ScenarioError, parse_scenario, run
 from raysim.algorithms import Inbox
 from raysim.terms import ClientState, Record
-from raysim.uplink.chain import passed
+from raysim.uplink.channel import Channel
 from raysim.uplink.sparse import TopNumbers
 
 U = [3.0, -1.0, 0.5, -4.0]
@@ -41,7 +41,7 @@ def test_peers_step_towards_what_is_decoded(memory: str, expected: list[list[flo
     exact, kept = [torch.tensor([1.0, 3.0]), torch.tensor([5.0, -1.0])], [dict[int, Record](), dict[int, Record]()]
     for first in expected:
         sent = [
-            passed("uplink", {0: TopNumbers(k=1, memory=memory)}, x, ((2,),), own, draw)
+            Channel("uplink", {0: TopNumbers(k=1, memory=memory)}, ((2,),))(x, own, draw)
             for x, own in zip(exact, kept, strict=True)
         ]
         kept, decoded = [one.kept for one in sent], [one.vector for one in sent]

@@ -17,7 +17,7 @@ from raysim.parts.rng import generator
 from raysim.privacy.account import NoisePlan
 from raysim.scenario import Scenario
 from raysim.terms import ClientState, Moment, Wire
-from raysim.uplink.chain import shadows_each
+from raysim.uplink.channel import shadows_each
 from raysim.workers.replies import Described, Evaluated, MetricSums, WorkCost
 from raysim.workers.requests import (
     Collected,

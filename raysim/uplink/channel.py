@@ -1,0 +1,133 @@
+"""Reads lists of transforms: which of them take a vector, what a memory covers, what is decoded, and what travels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from raysim.parts.errors import located
+from raysim.terms import Record, Shapes, Tensor, Traffic, Vectors
+from raysim.uplink.memory import entering, is_shadow, leaving
+from raysim.uplink.uplink import Size, Uplink, UplinkPoint
+
+if TYPE_CHECKING:
+    from torch import Generator
+
+MEMORY = "memory"  # the entry that a transform with a memory keeps besides its own
+
+
+class Transformed(NamedTuple):
+    """What a channel makes of a vector."""
+
+    vector: Tensor  # what the receiver decodes; the very tensor that was given if nothing changes
+    kept: dict[int, Record]  # what transforms keep for the next one, by their place
+    memory: Tensor | None  # what is remembered; None without a memory, and if there is nothing to remember
+    logged: dict[str, float]
+    places: Tensor | None = None  # where the vector may be other than 0; None: anywhere
+
+
+class Channel:
+    """The transforms of a list that take one vector, and what is known of its size before there is one.
+
+    link: the key of the scenario's list. transforms: by their place in it. shapes: of the vector's layers. taken: the
+    entries that are joined to the vector; (): those that are shaped like the model.
+    """
+
+    def __init__(
+        self, link: str, transforms: Mapping[int, Uplink], shapes: Shapes, taken: tuple[str, ...] = ()
+    ) -> None:
+        self.link, self.transforms, self.shapes, self.taken = link, transforms, shapes, taken
+        self.groups = list(groups(transforms))
+        size = self._whole = Size.dense(shapes)
+        self._before: dict[int, Size] = {}  # what each transform is given
+        for place, transform in transforms.items() if size.values else ():
+            self._before[place], size = size, transform.size(size)
+        self._sent = size
+
+    def __call__(self, vector: Tensor, kept: Mapping[int, Record], draw: Callable[[int], Generator]) -> Transformed:
+        """Takes a vector through the transforms.
+
+        kept: what transforms kept before. draw: returns the generator of a transform, by its place.
+        """
+        after: dict[int, Record] = {}
+        memory, logged, bound, places = None, dict[str, float](), None, None
+        for group in self.groups:
+            head = next(iter(group))
+            before = kept.get(head, {}).get(MEMORY)
+            sent = given = entering(group[head], vector, before)
+            for place, transform in group.items():
+                own = {name: entry for name, entry in kept.get(place, {}).items() if name != MEMORY}
+                point = UplinkPoint(self._before[place], draw(place), bound)
+                with located(f"{self.link}.{place}"):
+                    found = transform.send(sent, own or transform.first(len(vector)), point)
+                sent, bound = found.vector, transform.bound
+                after[place] = found.kept
+                logged.update(found.logged)
+            decoded, remembered = leaving(group[head], vector, given, sent, before)
+            places = found.places if decoded is found.vector else None
+            vector = decoded
+            if remembered is not None:
+                memory, after[head] = remembered, {**after[head], MEMORY: remembered}
+        after = {place: record for place, record in after.items() if record}
+        return Transformed(vector, after, memory, logged, places)
+
+    @property
+    def whole_bits(self) -> int:
+        """The bits of the vector without the transforms."""
+        return self._whole.bits
+
+    def bits(self, versions: int | None = None) -> int:
+        """Returns the bits that travel. versions: how many newer ones there are than what the receiver has a copy of;
+        None if it has none."""
+        shadow = next((one for one in self.transforms.values() if is_shadow(one)), None)
+        if shadow is None or not self._whole.values:
+            return self._sent.bits
+        if versions is None:
+            return self._whole.bits
+        increments = 1 if getattr(shadow, "shadow", "all") == "client" else versions
+        return min(increments * self._sent.bits, self._whole.bits)
+
+
+def groups(transforms: Mapping[int, Uplink]) -> Iterator[dict[int, Uplink]]:
+    """Yields the transforms one by one, and one that has a memory together with the codecs that it covers: all after
+    it up to the next bound or noise."""
+    group: dict[int, Uplink] = {}
+    for place, one in transforms.items():
+        covered = group and next(iter(group.values())).remembers and one.kind == "codec"
+        if group and not covered:
+            yield group
+            group = {}
+        group[place] = one
+    if group:
+        yield group
+
+
+def by_vector(transforms: Sequence[Uplink]) -> dict[tuple[str, ...], dict[int, Uplink]]:
+    """Returns the transforms of each vector, by the entries that are joined to it, and by their place in the list."""
+    found: dict[tuple[str, ...], dict[int, Uplink]] = {}
+    for place, one in enumerate(transforms):
+        for taken in one.takes:
+            found.setdefault(taken, {})[place] = one
+    return found
+
+
+def channels(link: str, transforms: Sequence[Uplink], vectors: Vectors) -> list[Channel]:
+    """Returns the channel of each vector. vectors: the shapes of their layers, by the entries that they join."""
+    return [Channel(link, members, vectors.get(taken, ()), taken) for taken, members in by_vector(transforms).items()]
+
+
+def traffic_of(
+    found: Traffic, uplink: Sequence[Channel], downlink: Sequence[Channel] = (), versions: int | None = None
+) -> Traffic:
+    """Returns the bytes of an update and of the message before it or, of a peer, of its message as `up`: one count for
+    tables, budgets and computed delays. found: what the algorithm says. versions: as in `Channel.bits`."""
+    if not uplink and not downlink:
+        return found
+    sent, whole = sum(one.bits() for one in uplink), sum(one.whole_bits for one in uplink)
+    received, message = sum(one.bits(versions) for one in downlink), sum(one.whole_bits for one in downlink)
+    return Traffic(found.up - whole // 8 + -(-sent // 8), found.down - message // 8 + -(-received // 8))
+
+
+def shadows_each(downlink: Sequence[Uplink]) -> bool:
+    """Whether the server keeps a copy for each client of what that has received."""
+    return any(is_shadow(one) and getattr(one, "shadow", "all") == "client" for one in downlink)
