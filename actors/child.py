@@ -21,7 +21,6 @@ import cloudpickle
 from actors.fault import describe
 from actors.host import Failure
 from actors.interrupt import ask
-from actors.process import end_copy
 
 INTERRUPT = signal.SIGUSR1  # the signal with which the parent interrupts an order
 GRACE_S = 10.0  # seconds that an interrupted order may take to end
@@ -143,7 +142,7 @@ def serve(pipe: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # a batch system sends them to all processes
         signal.signal(number, signal.SIG_IGN)
     signal.signal(INTERRUPT, lambda *_: ask())
-    connection, process = Connection(pipe), os.getpid()
+    connection = Connection(pipe)
     orders: SimpleQueue[bytes] = SimpleQueue()
 
     def tell(content: Any) -> Any:
@@ -155,7 +154,6 @@ def serve(pipe: int) -> None:
         Thread(target=_receive, args=(connection, orders, last), daemon=True).start()
         while True:
             answer = _answer(handler, orders.get(), tell)
-            end_copy(process)
             with suppress(OSError):  # nobody is left, and the other thread ends the process
                 connection.send_bytes(answer)
     except (EOFError, KeyboardInterrupt):

@@ -145,13 +145,6 @@ def _vendor() -> str | None:
         return None
 
 
-def end_copy(process: int) -> None:
-    """Ends this process if it is not the one of this number but a copy, which hosted code made by `os.fork` and did not
-    end."""
-    if os.getpid() != process:
-        os._exit(1)
-
-
 Answer = TypeVar("Answer")
 
 

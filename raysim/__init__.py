@@ -10,10 +10,6 @@ Load a scenario with `load_scenario` and run it with `run`, which returns a `Res
     print(result.pandas("evaluations"))
 """
 
-from raysim.startup import require_own_packages
-
-require_own_packages()  # before anything imports them
-
 from raysim.parts.errors import BadInput, CannotGoOn, RaysimError, RunFailed, ScenarioError, StopRun
 from raysim.runs.fork import fork
 from raysim.runs.place import session, shutdown

@@ -11,18 +11,16 @@ from typing import Annotated
 import typer
 
 from actors import MissingResources
-from raysim.cli.analyse import compare, plot, report, show
+from raysim.cli.analyse import compare, export, generate, plot, report, show
 from raysim.cli.check import check, schema, test
 from raysim.cli.doctor import doctor
 from raysim.cli.ending import tell
-from raysim.cli.generate import export, generate
 from raysim.cli.new import new, scenarios
 from raysim.cli.parts import list_parts
 from raysim.cli.run import fork, resume, run
 from raysim.cli.sweep import sweep
 from raysim.cli.watch import ls, serve, watch
 from raysim.parts.errors import CannotGoOn, RunFailed, ScenarioError
-from raysim.startup import HiddenPackage, require_own_packages
 from raysim.version import __version__
 from results import NotARun
 from results.disk import CannotWrite
@@ -67,9 +65,8 @@ def main() -> None:
     if "" not in sys.path:  # so that a user's own algorithm is found in the current folder, as with `python -m raysim`
         sys.path.insert(0, str(Path.cwd()))
     try:
-        require_own_packages()
         app()
-    except (CannotGoOn, CannotWrite, HiddenPackage, MissingResources, NotARun, ScenarioError) as error:
+    except (CannotGoOn, CannotWrite, MissingResources, NotARun, ScenarioError) as error:
         print(harmless(str(error)), file=sys.stderr)
         sys.exit(2)
     except RunFailed as error:

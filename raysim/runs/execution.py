@@ -40,7 +40,6 @@ class Execution(RunOrder):
         from its checkpoint. It also raises JobFailed, and changes nothing, if it should resume a run and a file of the
         checkpoint is damaged. A run that diverges just ends, without models; its digest is that of its tables.
         """
-        _ = self.process  # noted before hosted code can copy the process
         yield from _Attempt(self, pool).steps()
 
 

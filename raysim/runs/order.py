@@ -1,10 +1,8 @@
 """What is to be run, and in which folder; and whose the folder is meanwhile."""
 
-import os
 import traceback
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +39,6 @@ class RunOrder:
         """The run's id, which is the name of its folder."""
         return self.folder.name
 
-    @cached_property
-    def process(self) -> int:
-        """The number of the process that carries it out, once that has begun."""
-        return os.getpid()
-
     @property
     def cure(self) -> str:
         """What a user can do once the run has ended early."""
@@ -66,10 +59,7 @@ class RunOrder:
         return record
 
     def require_mine(self) -> None:
-        """Raises TakenOver if another process writes this run by now, as run.json says, or if this is a copy of it."""
-        if os.getpid() != self.process:
-            text = "this process is a copy of the one that carries the run out, made by `os.fork`, so it ends here"
-            raise TakenOver("writing", f"{text}; let a copy end with `os._exit`", "")
+        """Raises TakenOver if another process writes this run by now, as run.json says."""
         with suppress(NotARun):
             if (other := read_info(self.folder).get("holder")) != self.holder:
                 who = f"process {other.get('pid')} on {other.get('host')}" if other else "another process"

@@ -17,8 +17,6 @@ from raysim.scenario.explain import explain
 from raysim.scenario.schema import Scenario
 from results.yaml import parse
 
-LENGTH = 16_000_000  # most letters of a scenario file; reading so many takes about a minute
-
 
 def read(path: str | Path) -> dict[str, Any]:
     """Returns the keys of a YAML file, with those of the file that its key `extends` names, where it has none itself.
@@ -61,11 +59,7 @@ def _merged(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
 def _read_alone(path: Path, source: str) -> dict[str, Any]:
     """Returns the content of a YAML file."""
     try:
-        with path.open(encoding="utf-8") as file:
-            text = file.read(LENGTH + 1)
-        if len(text) > LENGTH:
-            raise ValueError(f"at most {LENGTH:,} letters, got more; it may be another kind of file")
-        raw = parse(text)
+        raw = parse(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ScenarioError(source, [Problem("", f"cannot be read: {error.strerror}")]) from error
     except ValueError as error:

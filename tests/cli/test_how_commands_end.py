@@ -121,27 +121,6 @@ def test_a_signal_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
     assert signal.getsignal(signal.SIGTERM) is before  # the command put it back
 
 
-@pytest.mark.chaos
-def test_a_copy_of_the_process_that_own_code_makes_hides_no_end(tmp_path: Path) -> None:
-    lines = (
-        "import os",
-        "from raysim.algorithms import FedAvg",
-        "class Doing(FedAvg):",
-        "    def update(self, task, message, state):",
-        "        if task.dispatch == 0: os.fork()",
-        "        return super().update(task, message, state)",
-    )
-    (tmp_path / "doing.py").write_text("\n".join(lines))
-    path = write(tmp_path, digits(algorithm="doing:Doing", run__rounds=2))
-    line = [sys.executable, "-m", "raysim", "run", str(path), "--inline", "--out", "runs"]
-    ended = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENT_S, check=False)
-    assert (ended.returncode, "Traceback" in ended.stderr) == (0, False)
-    assert "this process is a copy of the one that carries the run out, made by `os.fork`" in ended.stderr
-    (folder,) = (tmp_path / "runs").iterdir()
-    assert open_run(folder).status == "finished"
-    assert len(open_run(folder).table("updates")) == open_run(folder).info["totals"]["dispatched"]
-
-
 # --- cases that fail --------------------------------------------------------------------------------------------------
 
 

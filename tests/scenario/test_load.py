@@ -6,7 +6,6 @@ import pytest
 from conftest import ROOT
 
 from raysim import Scenario, ScenarioError, load_scenario
-from raysim.local.optimizers import AdamW
 
 QUICKSTART = ROOT / "scenarios" / "quickstart.yaml"
 TEXT = """
@@ -102,23 +101,6 @@ def test_messages_stay_short_whatever_a_file_holds(tmp_path: Path) -> None:
 
 def test_names_too_long_for_a_folder_are_refused(tmp_path: Path) -> None:
     assert refusal(tmp_path, TEXT, "name=" + "x" * 201).startswith("name: must have at most 200 letters, got 'xxx")
-
-
-def test_a_file_that_never_ends_is_refused() -> None:
-    with pytest.raises(ScenarioError, match="must be YAML in UTF-8: at most 16,000,000 letters, got more"):
-        load_scenario("/dev/zero")
-
-
-def test_numbers_are_those_of_yaml_1_2(tmp_path: Path) -> None:
-    local = load(tmp_path, TEXT + "local: {lr: 1e-3, optimizer: {name: adamw, eps: 1e-6}, weight_decay: 5.0E-4}").local
-    assert (local.lr, local.weight_decay) == (0.001, 0.0005)
-    assert local.optimizer == AdamW(eps=1e-6)
-
-
-def test_a_bare_name_stands_for_a_block(tmp_path: Path) -> None:
-    spelled_out = TEXT.replace("iid", "{name: iid}").replace("mlp", "{name: mlp}").replace("fedbuff", "{name: fedbuff}")
-    assert load(tmp_path, TEXT) == load(tmp_path, spelled_out)
-    assert load(tmp_path, TEXT, "world.delay=none", "server_data=none") == load(tmp_path, TEXT)
 
 
 # --- overrides --------------------------------------------------------------------------------------------------------

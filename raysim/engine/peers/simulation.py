@@ -8,10 +8,9 @@ import numpy as np
 
 from raysim.engine import rows, timelines
 from raysim.engine.checkpoint import Checkpoint, skip
-from raysim.engine.peers.agreement import Agreement
 from raysim.engine.peers.jobs import PeersJobs
 from raysim.engine.peers.pending import PendingPeersEvaluation, PendingRound
-from raysim.engine.peers.recorder import PeersRecorder, spread
+from raysim.engine.peers.recorder import Agreement, PeersRecorder, spread
 from raysim.engine.progress import Mark, Stopwatch
 from raysim.engine.simulation import Change, Committed, Final
 from raysim.scenario import Scenario
