@@ -143,6 +143,7 @@ LOSS: Groups = ((a_loss_for_each_sample,), (it_changes_nothing, it_has_gradients
 
 
 SHAPES = ((8, 5), (24,))
+DRAWS = 2000  # of which the mean is taken
 
 
 def _sent(subject: Subject, vector: Tensor, key: int = 0) -> tuple[Tensor, Record]:
@@ -194,6 +195,17 @@ def draws_follow_the_key(subject: Subject) -> None:
             raise Broken("send: must draw from `at.draw` only, got other numbers when it was called again")
 
 
+def the_mean_is_right(subject: Subject) -> None:
+    """Where it says that it is unbiased, the mean over draws is the vector, but for 5 standard errors."""
+    if not subject.made.at(Moment()).unbiased:
+        return
+    given = _vector()
+    sent = torch.stack([_sent(subject, given, key)[0] for key in range(DRAWS)])
+    errors = (sent.mean(0) - given).abs() / (sent.std(0) / DRAWS**0.5 + 1e-6)
+    if (most := float(errors.max())) > 5:
+        raise Broken(f"send: must be right in the mean, as `unbiased` says, is off by {most:.0f} standard errors")
+
+
 def norms_obey_the_stretch(subject: Subject) -> None:
     """No vector becomes longer than `stretch` says, if it says anything."""
     transform: Uplink = subject.made.at(Moment())
@@ -225,6 +237,6 @@ def a_memory_loses_nothing(subject: Subject) -> None:
 UPLINK: Groups = (
     (it_returns_a_vector_of_the_same_shape,),
     (zero_and_what_is_not_finite_pass, it_sends_no_more_than_it_says, draws_follow_the_key),
-    (norms_obey_the_stretch, a_memory_loses_nothing),
+    (norms_obey_the_stretch, the_mean_is_right, a_memory_loses_nothing),
     *RUNS,
 )

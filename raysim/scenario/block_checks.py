@@ -22,6 +22,7 @@ from raysim.scenario.explain import explain
 from raysim.scenario.schema import Scenario
 from raysim.terms import Moment
 from raysim.uplink.bounds import adapting
+from raysim.uplink.memory import is_shadow
 from raysim.uplink.problems import downlink_problems, increment_problems, list_problems
 from raysim.world import Delay, World
 from results.location import is_local, location
@@ -56,8 +57,6 @@ def transform_problems(scenario: Scenario) -> Iterator[Problem]:
         yield Problem(f"uplink.{place}.adapt", text)
     if scenario.downlink and not scenario.has_server:
         yield Problem("downlink", f"must be left out for {algorithm.name}, which has no server; peers send by uplink")
-    if scenario.downlink and scenario.levels:
-        yield Problem("downlink", "must be left out where clients have levels, for they receive slices of the model")
     yield from downlink_problems(scenario.downlink)
     increments = algorithm.increments if isinstance(algorithm, Central) else ()
     yield from list_problems("uplink", transforms)
@@ -94,11 +93,15 @@ def level_problems(scenario: Scenario) -> Iterator[Problem]:
         text = "must be false where clients have several widths, got true; leave it out"
         yield Problem("local.optimizer.keep", text)
     moves = scenario.capacity is not None and scenario.capacity.redraw == "dispatch"
-    if moves or type(algorithm).first_unit is not Central.first_unit:
-        for place, one in enumerate(scenario.uplink):
-            if one.keeps:
+    moves = moves or type(algorithm).first_unit is not Central.first_unit
+    for key, transforms in (("uplink", scenario.uplink), ("downlink", scenario.downlink)):
+        for place, one in enumerate(transforms):
+            if moves and one.keeps:
                 text = f"must keep nothing of a client, whose slice of the model changes, got {one.name} with a memory"
-                yield Problem(f"uplink.{place}", f"{text}; leave the memory out")
+                yield Problem(f"{key}.{place}", f"{text}; leave the memory out")
+            elif is_shadow(one) and getattr(one, "shadow", "") == "all":
+                text = "must be client where clients have levels, for how much of the increments of the whole model"
+                yield Problem(f"{key}.{place}.shadow", f"{text} is in a slice is not known, got all; set it")
 
 
 def local_problems(scenario: Scenario) -> Iterator[Problem]:

@@ -29,6 +29,7 @@ from raysim.privacy.releases import ARelease
 from raysim.scenario.resources import Resources, computes_on
 from raysim.scenario.run_settings import RunSettings
 from raysim.terms import Population
+from raysim.uplink.channel import shadows_each
 from raysim.uplink.transforms import AnUplink
 from raysim.uplink.uplink import Uplink
 from raysim.world import TOPOLOGIES, Topology, World
@@ -151,6 +152,11 @@ class Scenario(Part):
     def sent(self) -> tuple[Uplink, ...]:
         """The transforms of what clients send: `uplink`, and those that `release` needs after it."""
         return (*self.uplink, *(self.release.transforms if self.release is not None else ()))
+
+    @property
+    def sends_each(self) -> bool:
+        """Whether `downlink` makes a message for each client, and not one for all of them."""
+        return bool(self.downlink) and (bool(self.levels) or shadows_each(self.downlink))
 
     @property
     def needs_cost(self) -> bool:

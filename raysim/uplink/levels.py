@@ -74,6 +74,10 @@ class Quantise(Scaled):
     def takes(self) -> tuple[tuple[str, ...], ...]:
         return (self.entries, BUFFERS) if self.buffers else (self.entries,)
 
+    @property
+    def unbiased(self) -> bool:
+        return self.stochastic
+
     def bits_each(self) -> int:
         return self.bits
 
@@ -103,6 +107,10 @@ class QSGD(Scaled):
     norm: Literal[2, "inf"] = 2
     """Norm of a block that the levels are shares of: the l2 norm, or the largest |u|. Of a long vector, the l2 norm is
     so large that most numbers become 0: set `block`, too."""
+
+    @property
+    def unbiased(self) -> bool:
+        return True
 
     def bits_each(self) -> int:
         return 1 + math.ceil(math.log2(self.levels + 1))
@@ -147,6 +155,10 @@ class Ternary(Scaled):
     clip_sigma: Positive | None = None
     """Standard deviations of a block beyond which its numbers are cut off before, which makes the largest |u| smaller;
     2.5 in the paper. null: none."""
+
+    @property
+    def unbiased(self) -> bool:
+        return self.clip_sigma is None
 
     def bits_each(self) -> int:
         return 2

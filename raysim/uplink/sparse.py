@@ -167,5 +167,9 @@ class RandomNumbers(Sparse):
         return length / self.number(length) if self.scaled else 1.0
 
     @property
+    def unbiased(self) -> bool:
+        return self.scaled
+
+    @property
     def draws_alike(self) -> bool:
         return self.shared

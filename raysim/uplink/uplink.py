@@ -106,6 +106,11 @@ class Uplink(Schedulable):
         return None
 
     @property
+    def unbiased(self) -> bool:
+        """Whether the mean of what is decoded, over its draws, is the vector that it was given."""
+        return False
+
+    @property
     def bound(self) -> float | None:
         """The bound of the norm of what it sends; None if it has none."""
         return None

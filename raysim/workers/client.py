@@ -17,7 +17,6 @@ from raysim.local.net import Net
 from raysim.local.task import Task
 from raysim.parts.rng import generator
 from raysim.terms import ClientState, Record, Wire
-from raysim.uplink.channel import shadows_each
 from raysim.workers import records, returned
 from raysim.workers.evaluation import EVALUATION_BATCH, joined
 from raysim.workers.replies import ClientWire, Evaluated, MetricSums, Numbers, TrainedClient
@@ -86,9 +85,9 @@ class ClientWorker(Workbench, ClientHandlers):
         self.at(member.moment)
         state, message = self._state_in(member.state), variant.cut(self._at(member.level, message), shift)
         key = DrawKey(client, number, member.version)
-        if shadows_each(self.downlink):
+        if self.scenario.sends_each:
             copy = state.downlink if member.missed.versions is not None else {}
-            message, kept = self.as_received(message, key, copy)
+            message, kept = self.as_received(message, key, copy, variant)
             state = state._replace(downlink=kept)
         who = f"client {client}, its dispatch {number}, model version {member.version}, train"
         sent, state = self.updated(self.client_task(client, number, message, variant), message, state, who)
@@ -302,12 +301,14 @@ class ClientWorker(Workbench, ClientHandlers):
                 )
             return sent
 
-    def as_received(self, message: Record, key: DrawKey, kept: dict[int, Record]) -> tuple[Record, dict[int, Record]]:
+    def as_received(
+        self, message: Record, key: DrawKey, kept: dict[int, Record], variant: Variant
+    ) -> tuple[Record, dict[int, Record]]:
         """Returns a message as clients decode it, and what transforms of `downlink` keep.
 
-        kept: what they kept before.
+        kept: what they kept before. variant: the model of the message.
         """
-        found = self.variant(1.0).receiving(self.downlink, key, self.travelling(message), {}, kept)
+        found = variant.receiving(self.downlink, key, self.travelling(message), {}, kept)
         return {**message, **found.record}, found.kept
 
     def travelling(self, message: Record) -> Record:

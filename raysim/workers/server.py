@@ -44,9 +44,9 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
 
     def describe(self) -> Described:
         """Returns what the scheduler must know of the data, the model and the states."""
-        stateful = any(self.first_client()) or any(transform.keeps for transform in self.uplink)
+        transforms = (*self.uplink, *(self.downlink if self.scenario.sends_each else ()))
+        stateful = any(self.first_client()) or any(transform.keeps for transform in transforms)
         flops, (_, _, state) = {level: self._flops(level) for level in self.scenario.levels}, self._first()
-        stateful = stateful or shadows_each(self.downlink)
         own: dict[str, Any] = {"stateful": stateful, "pools": self.pools, "flops_at": flops}
         return super().describe()._replace(state=tuple(state), **own)
 
@@ -68,11 +68,11 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
     def _decoded(
         self, message: Record, version: int, kept: dict[int, Record]
     ) -> tuple[tuple[Record, ...], dict[int, Record]]:
-        """Returns a message as all clients decode it, or () if each has a copy of its own or that is the message, and
-        what transforms keep."""
-        if not self.downlink or shadows_each(self.downlink):
+        """Returns a message as all clients decode it, or () if each decodes its own or that is the message, and what
+        transforms keep."""
+        if not self.downlink or self.scenario.sends_each:
             return (), {}
-        received, kept = self.as_received(message, DrawKey(SERVER_ID, version, version), kept)
+        received, kept = self.as_received(message, DrawKey(SERVER_ID, version, version), kept, self.variant(1.0))
         return (received,), kept
 
     def cost(self) -> WorkCost:

@@ -124,6 +124,7 @@ BROKEN = {
     "Shortens": ("`send` returns a vector of the shape", "must return float32 of shape (64,), got torch.float32 (63,)"),
     "Normalises": ("A vector of zeros", "send: must return finite numbers for zeros"),
     "DrawsAnew": ("`send` gives the same", "must draw from `at.draw` only"),
+    "RoundsDown": ("Where it says that it is unbiased", "as `unbiased` says, is off by"),
     "StretchesMore": ("No vector becomes longer", "by more than stretch says, 1.5, got 2"),
     "SaysLess": ("`size` gives bytes", "64 numbers that are not zero, got 3 values"),
     "MovesACopy": ("`move` changes w in place", "move: must change w in place, as w.add_(...) does"),

@@ -822,6 +822,17 @@ class StretchesMore(Uplink):
         return 1.5
 
 
+class RoundsDown(Uplink):
+    name: str = "rounds_down"
+
+    def send(self, vector: Any, kept: Any, at: Any) -> Decoded:
+        return Decoded((vector * 16 + vector.clone().uniform_(0, 0.9, generator=at.draw)).floor() / 16)
+
+    @property
+    def unbiased(self) -> bool:
+        return True
+
+
 class SaysLess(Uplink):
     name: str = "says_less"
 

@@ -87,9 +87,36 @@ def test_a_copy_for_each_client_comes_to_the_model(simulate: Simulate) -> None:
     assert simulate(raw).module().x.tolist() == approx([2, 3], abs=1e-3)
 
 
+LEVELS = digits(
+    algorithm="heterofl", capacity={"levels": [1.0, 0.5]}, model={"name": "mlp", "hidden": [16, 8]}, run__rounds=4
+)
+
+
+@pytest.mark.parametrize("algorithm", ["heterofl", "fedrolex"])
+def test_slices_travel_in_their_own_sizes(algorithm: str, simulate: Simulate) -> None:
+    """A level sends half of its own bytes, to each client by itself; computed delays and dry runs count the same."""
+    world = {"dispatch": {"per_round": 4}, "delay": COMPUTE}
+    raw = {**LEVELS, "algorithm": algorithm, "world": world, "downlink": ["half"]}
+    result = simulate(raw)
+    updates = result.pandas("updates").query("status == 'used'")
+    assert set(updates.level) == {1.0, 0.5} and (updates.down_bytes * 2 == updates.up_bytes).all()
+    assert simulate(raw, "--dry").pandas("updates").arrived_at.tolist() == result.pandas("updates").arrived_at.tolist()
+
+
+def test_copies_of_slices_come_to_the_model(simulate: Simulate) -> None:
+    plain = simulate(LEVELS)
+    exact = simulate({**LEVELS, "downlink": [{**EACH, "share": 1.0}]})
+    assert np.array_equal(exact.vectors()["w"], plain.vectors()["w"])
+    updates = simulate({**LEVELS, "run": {"rounds": 8}, "downlink": [EACH]}).pandas("updates")
+    sizes = updates.query("status == 'used'").groupby("level").down_bytes
+    assert (sizes.nunique() == 2).all() and (sizes.min() < 0.2 * sizes.max()).all()  # the whole slice, then increments
+
+
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
+        ({**LEVELS, "downlink": [TOP]}, "downlink.0.shadow: must be client where clients have levels"),
+        ({**LEVELS, "algorithm": "fedrolex", "downlink": [EACH]}, "downlink.0: must keep nothing of a client, whose"),
         ({"downlink": [{"name": "top_k", "k": 1}]}, "downlink.0: must have memory: shadow, .* is no model; set it"),
         ({"downlink": ["low_rank"]}, "downlink.0: must have memory: shadow"),
         ({"downlink": ["ternary"]}, "downlink.0: must have memory: shadow, .* take top_k with that before it"),

@@ -17,7 +17,6 @@ from raysim.parts.rng import generator
 from raysim.privacy.account import NoisePlan
 from raysim.scenario import Scenario
 from raysim.terms import ClientState, Moment, Wire
-from raysim.uplink.channel import shadows_each
 from raysim.workers.replies import Described, Evaluated, MetricSums, WorkCost
 from raysim.workers.requests import (
     Collected,
@@ -56,7 +55,7 @@ class ServerJobs:
         pool.set_up({SERVER: BecomeServer(federation, loader), CLIENT: BecomeClient(federation, loader)})
         self.described = finished(pool, pool.submit(SERVER, DescribeRequest(), label="describe data")).result
         self.population = scenario.population(self.described.samples)
-        self._changed = bool(scenario.downlink) and not shadows_each(scenario.downlink)
+        self._changed = bool(scenario.downlink) and not scenario.sends_each
         first = FirstRequest(self.described.state, self._changed)
         made = finished(pool, pool.submit(SERVER, first, label="make the first model")).left
         self._messages: dict[int, Value[Wire]] = {0: made.message}  # by version
