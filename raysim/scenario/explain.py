@@ -25,6 +25,7 @@ _MUST = {
     "string_pattern_mismatch": "must be text that matches {pattern}",
     "bool_type": "must be true or false",
     "int_type": "must be an integer",
+    "int_parsing_size": "must be an integer of fewer digits",
     "float_type": "must be a number",
     "model_type": "must be a block of keys",
     "model_attributes_type": "must be a name, or a block of keys with one",

@@ -184,7 +184,7 @@ def _dropping(raw: dict[str, Any], path: str, value: Any) -> Problem | None:
     if not (dropped := sorted(before.keys() - value.keys())):
         return None
     keys = ", ".join(f"{path}.{key}" for key in value) or f"{path}.<key>"
-    text = f"takes the place of the whole block, which also sets {', '.join(dropped)}; set only {keys}, or repeat them"
+    text = f"takes the place of the whole block, which also sets {', '.join(map(quoted, dropped))}; set only {keys}, or repeat them"
     return Problem(f"sweep.cases: {path}", f"{text}, got {quoted(value)}")
 
 

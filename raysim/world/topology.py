@@ -236,7 +236,7 @@ def _read_edges(value: Any) -> Any:
 
 def _read_edge(value: Any) -> Any:
     if isinstance(value, tuple) and len(value) != 2:
-        raise ValueError(f"an edge is two peers, got {list(value)}")
+        raise ValueError(f"must be two peers, got {list(value)}")
     return value
 
 

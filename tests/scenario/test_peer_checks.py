@@ -35,7 +35,7 @@ from raysim.parts.errors import ScenarioError
         ({"world": {"edge_delay": {"name": "constant", "value": 1}}}, "world.edge_delay: needs a delay in seconds"),
         (
             {"topology": {"name": "edges", "edges": [[0, 1], [1, 2, 3]]}},
-            "topology.edges.1: an edge is two peers, got [1, 2, 3]",
+            "topology.edges.1: must be two peers, got [1, 2, 3]",
         ),
         (
             {"topology": {"name": "erdos_renyi", "probability": 0.12, "redraw_every": 3}, "run__rounds": 99},
