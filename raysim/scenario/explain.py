@@ -51,7 +51,7 @@ def _problem(details: ErrorDetails, schema: type[Part], raw: dict[str, Any]) -> 
     """Returns the path of an error in the file, and what is wrong there."""
     keys, part, value = _locate(details, schema, raw)
     kind, context = details["type"], details.get("ctx", {})
-    path = ".".join(map(_shown, keys))
+    path = ".".join(map(shown, keys))
     if kind == "invalid_key":
         return path, f"must be a key of text, got {quoted(details['input'])}; put it in quotes"
     if kind == "extra_forbidden":
@@ -119,7 +119,7 @@ def _has(raw: Any, keys: Sequence[str], owner: type[Part], root: type[Part]) -> 
     return bool(found) or not isinstance(root.model_fields[keys[0]].default, tuple)
 
 
-def _shown(key: int | str) -> str:
+def shown(key: int | str) -> str:
     """Returns a key as paths show it. A strange one is quoted, so that a path is always one short line."""
     text = str(key)
     return text if text.isprintable() and len(text) <= 100 else quoted(key)

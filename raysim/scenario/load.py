@@ -13,7 +13,7 @@ from actors.fault import describe, frames_of
 from raysim.parts.errors import Problem, ScenarioError, quoted
 from raysim.parts.part import Part, as_tuples
 from raysim.scenario.checks import problems_of
-from raysim.scenario.explain import explain
+from raysim.scenario.explain import explain, shown
 from raysim.scenario.schema import Scenario
 from results.yaml import parse
 
@@ -184,7 +184,8 @@ def _dropping(raw: dict[str, Any], path: str, value: Any) -> Problem | None:
     if not (dropped := sorted(before.keys() - value.keys())):
         return None
     keys = ", ".join(f"{path}.{key}" for key in value) or f"{path}.<key>"
-    text = f"takes the place of the whole block, which also sets {', '.join(map(quoted, dropped))}; set only {keys}, or repeat them"
+    sets = ", ".join(map(shown, dropped))
+    text = f"takes the place of the whole block, which also sets {sets}; set only {keys}, or repeat them"
     return Problem(f"sweep.cases: {path}", f"{text}, got {quoted(value)}")
 
 
