@@ -109,6 +109,13 @@ class Net:
         buffers = self.layout.flatten_buffers(self.module) if self.layout.buffers else self.w.new_empty(0)
         return Model(self.w.clone(), buffers, self.layout.cut, self.layout.buffers_cut, self._pairs)
 
+    def retaken(self) -> Model:
+        """Returns the values of the module's parameters and buffers, also of tensors that stand in the place of those
+        that were views of `w`, and makes them views again."""
+        self.w.copy_(self.layout.flatten(self.module))
+        self.layout.bind(self.module, self.w)
+        return self.model()
+
     def load(self, model: Model) -> None:
         """Gives the module the model's values, and what no model holds its first values.
 

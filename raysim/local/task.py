@@ -3,22 +3,23 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from functools import cache
+from functools import cache, partial
 from inspect import Parameter, signature
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from pydantic import ValidationError
 from torch import Tensor
 
 from raysim.data.named import in_pieces
 from raysim.local.logged import Logged
-from raysim.local.loop import Trained, train
+from raysim.local.loop import Trained, batches, train
 from raysim.local.model import Model
 from raysim.local.nested import Inner, Nested
 from raysim.local.net import Net
 from raysim.local.outputs import LossFunction
-from raysim.local.samples import Samples
+from raysim.local.samples import Augmenter, Samples
 from raysim.local.settings import Local
 from raysim.local.trainable import Correction
 from raysim.parts.errors import BadValue, nearest
@@ -168,9 +169,7 @@ class Task:
         if tolerance is not None:
             self._require_public("a tolerance")
         self._require_part(part)
-        seed, client, number = self._key
-        order = stream_of(seed, f"train {stream}")(client, number)  # valid until the next training
-        self._net.seed(int(order.integers(2**63)))
+        order = self._order(stream)
         if embedded and loss is None:
             raise BadValue("task.train: `embedded` needs a `loss`, for the data's own takes no embeddings")
         self._net.nested = gradient
@@ -190,6 +189,40 @@ class Task:
                 kept=self.optimizer if stream == 0 and self.optimizer and self._goes_on(local) else None,
             )
         return trained._replace(logged=self.logged.columns)
+
+    def train_by(self, start: Model, loop: Callable[[torch.nn.Module], None]) -> Trained:
+        """Trains a model from `start` by a loop of plain PyTorch, and returns the result, without losses.
+
+        loop: gets the network in training mode, with the values of `start`, and changes them in place, as optimisers of
+            torch and `load_state_dict` do. It may take mini-batches from `batches`.
+
+        It counts as the steps and samples that `local` says, because computed delays are known before training.
+        """
+        self._require_public("task.train_by")
+        steps = self.local.total_steps(self.samples)
+        with self._net.training(start, self.samples, self.local.precision):
+            loop(self._net.module)
+            model = self._net.retaken()
+        self._net.steps += steps
+        self._net.seen += (seen := self.local.total_samples(self.samples))
+        self._net.passes += 3 * seen
+        return Trained(model, torch.tensor(steps), None, None, logged=self.logged.columns)
+
+    def batches(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yields the inputs (n, ...) and targets (n, ...) of each mini-batch of one training, as `local` says: those
+        that `train` takes with `stream` 0."""
+        self._require_public("task.batches")
+        draws = cache(lambda purpose: self.generator(f"{purpose} 0"))
+        augment = Augmenter(self.local.augment, self._net.pixels, self._net.classes, partial(draws, "augment"))
+        for batch in batches(self._samples, self.local, self._order(0)):
+            yield augment(batch.x, batch.y) if self.local.augment and len(batch.y) else (batch.x, batch.y)
+
+    def _order(self, stream: int) -> np.random.Generator:
+        """Seeds the device's generator. Returns what chooses the order of mini-batches, valid until the next call."""
+        seed, client, number = self._key
+        order = stream_of(seed, f"train {stream}")(client, number)
+        self._net.seed(int(order.integers(2**63)))
+        return order
 
     @contextmanager
     def _own_gradients(self) -> Iterator[None]:
