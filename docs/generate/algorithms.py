@@ -128,7 +128,7 @@ def page(group: Group, name: str) -> str:
     if differences:
         text += ["## Differences from the source", plain(differences)]
     if folders := in_papers(name):
-        text.append(f"It is run in {folders}; see [what came of it](../reproductions.md).")
+        text.append(f"It is run in {folders}; see [what came of it](../reproductions/index.md).")
     text += ["## Try it", f"```sh\nraysim run scenarios/algorithms/{group.name}.yaml --case {name} --inline\n```"]
     text += [f'<figure markdown="0">{drawing(group, name)}</figure>', note(group, name)]
     text += ["## Keys", table(algorithm.option.schema, "algorithm")]
