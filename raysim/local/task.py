@@ -194,7 +194,7 @@ class Task:
         """Trains a model from `start` by a loop of plain PyTorch, and returns the result, without losses.
 
         loop: gets the network in training mode, with the values of `start`, and changes them in place, as optimisers of
-            torch and `load_state_dict` do. It may take mini-batches from `batches`.
+            torch and `load_state_dict` do. It may take those of `mini_batches`.
 
         It counts as the steps and samples that `local` says, because computed delays are known before training.
         """
@@ -208,10 +208,10 @@ class Task:
         self._net.passes += 3 * seen
         return Trained(model, torch.tensor(steps), None, None, logged=self.logged.columns)
 
-    def batches(self) -> Iterator[tuple[Tensor, Tensor]]:
+    def mini_batches(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Yields the inputs (n, ...) and targets (n, ...) of each mini-batch of one training, as `local` says: those
         that `train` takes with `stream` 0."""
-        self._require_public("task.batches")
+        self._require_public("task.mini_batches")
         draws = cache(lambda purpose: self.generator(f"{purpose} 0"))
         augment = Augmenter(self.local.augment, self._net.pixels, self._net.classes, partial(draws, "augment"))
         for batch in batches(self._samples, self.local, self._order(0)):

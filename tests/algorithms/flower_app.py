@@ -59,7 +59,7 @@ class Looping(FedAvg):
 
     def update(self, task: Any, message: Any, state: Any) -> Any:
         def loop(module: nn.Module) -> None:
-            for x, y in task.batches():
+            for x, y in task.mini_batches():
                 descend(module, x, y)
             if self.replaces:
                 for parameter in module.parameters():
