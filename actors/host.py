@@ -119,7 +119,7 @@ class Host:
     ) -> Any:
         _fill(request, contents)
         self._state = self._state or state_of_process()  # a group without set-ups has none yet
-        answer, took = timed(request.call, self._worker, self.gang(seat) if seat else Gang())
+        answer, took = timed(request.call, self._worker, self.gang(seat))
         if seat and seat.rank:
             return (Done(None, took),)
         left = values_of(answer.left)
@@ -133,9 +133,9 @@ class Host:
         """Returns what error messages say of where this process is; empty if that is clear."""
         return ""
 
-    def gang(self, seat: Seat) -> Gang:
-        """Returns the gang in which it has a seat."""
-        raise NotImplementedError
+    def gang(self, seat: Seat | None) -> Gang:
+        """Returns the gang in which it has a seat; None: it is alone, as local processes are."""
+        return Gang()
 
 
 def _fill(request: Request[Any, Any] | Setup, contents: Sequence[Any]) -> None:

@@ -114,7 +114,6 @@ class Request(ABC, Generic[Result, Left]):
         """Returns the values that the job will leave, still empty, as `call` will return them."""
 
     @abstractmethod
-    @abstractmethod
     def call(self, worker: Any, gang: Gang) -> Answer[Result, Left]:
         """Carries out the request. It runs on the worker, whose class a subclass names in place of Any.
 
@@ -131,7 +130,6 @@ class Query(Request[Result, tuple[()]]):
     def call(self, worker: Any, gang: Gang) -> Answer[Result, tuple[()]]:
         return Answer(self.ask(worker), ())
 
-    @abstractmethod
     @abstractmethod
     def ask(self, worker: Any) -> Result:
         """Returns the result. It runs on the worker."""

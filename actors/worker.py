@@ -71,7 +71,9 @@ class RayHost(Host):
         self._mail = Mailbox()
         self._gang: Members | None = None
 
-    def gang(self, seat: Seat) -> Gang:
+    def gang(self, seat: Seat | None) -> Gang:
+        if seat is None:
+            return super().gang(seat)
         if self._gang is None:  # if a member of a gang dies, all are replaced
             self._gang = Members(seat, self._mail)
         return self._gang

@@ -50,10 +50,10 @@ class Scheduler:
         self._stopped = self._over = 0  # the last program that is to be interrupted, and the last that has ended
         self._changed = threading.Condition()
 
-    def run(self, program: Program, run: str, number: int) -> Iterator[Any]:
+    def run(self, program: Program, number: int) -> Iterator[Any]:
         """Runs a program and yields what it yields. A JobFailed is yielded, not raised, because Ray would wrap it.
 
-        run: its name. number: counts the programs, from 1.
+        number: counts the programs, from 1.
         """
         self._state = self._state or state_of_process()
         self._in_order = False
@@ -145,7 +145,7 @@ class Workforce:
         self._programs += 1
         number, warnings, in_order = self._programs, _Warnings(), False
         try:
-            stream = scheduler.run.options(num_returns="streaming").remote(program, run, number)
+            stream = scheduler.run.options(num_returns="streaming").remote(program, number)
             for reference in _waiting(stream, scheduler, self.terms.patience_s, warnings):
                 item = ray.get(reference)
                 if isinstance(item, JobFailed):

@@ -55,13 +55,6 @@ class Groups:
         """The groups from which sections show one run each."""
         return self.groups[:SHOWN]
 
-    @property
-    def representatives(self) -> str:
-        """A sentence on which runs are shown, for sections that show single runs; empty if all are."""
-        if len(self) > SHOWN:
-            return f"Shown is the first run of each of the first {SHOWN} groups, of {len(self)}. "
-        return "Shown is the first run of each group. " if len(self.runs) > len(self) else ""
-
     def label(self, place: int) -> str | None:
         """Returns a group's label for a legend; None if there is only one group."""
         return self.groups[place].label if len(self) > 1 else None

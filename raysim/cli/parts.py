@@ -3,7 +3,7 @@
 import inspect
 import re
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console, Group, RenderableType
@@ -16,8 +16,8 @@ from raysim.cli.ending import refuse
 from raysim.laws.subject import own_part
 from raysim.parts.errors import nearest
 from raysim.parts.own import WrongClass
-from raysim.parts.part import Part, names_of, one_of
-from raysim.scenario.kinds import Kind, find_kinds, find_owners, find_parts, find_paths, held_by, kinds
+from raysim.parts.part import Part, names_of, one_of, parts_of
+from raysim.scenario.kinds import Kind, find_keys, find_kinds, find_parts, kinds
 from raysim.scenario.words import Key, example, keys_of, source_of
 from raysim.sweep.settings import ScenarioFile
 from results.terminal import Terminal
@@ -63,8 +63,9 @@ def list_parts(
         _tell(*_own(what), what, console)
     else:
         parts, named = find_parts(what), find_kinds(what)
-        keys = list(dict.fromkeys([kind.key for kind in named] or [what, *find_paths(what, ScenarioFile)]))
-        told = [shown for key in keys for shown in _key(key)]
+        keys = [kind.key for kind in named]
+        found = {path: owners for key in keys or [what] for path, owners in find_keys(key, ScenarioFile).items()}
+        told = [one for path, owners in found.items() if path in (keys or found) for one in _key(path, owners)]
         if not (parts or named or told):
             typer.echo(_ELSEWHERE.get(re.sub(r"[-_. ]", "", what.lower())) or refuse(_unknown(what)))
         for shown in told:
@@ -85,17 +86,17 @@ def _names() -> RenderableType:
     )
 
 
-def _key(path: str) -> list[Group]:
+def _key(path: str, having: dict[type[Part], Any]) -> list[Group]:
     """Returns all about the key at a dotted path: the keys of a block; the type and meaning of any other key.
 
-    Parts that mean different things by it are told apart.
+    Parts that mean different things by it are told apart. having: what `find_keys` returned for the path.
     """
     name = path.rpartition(".")[2]
     blocks: dict[type[Part], None] = {}
     owners: dict[str, list[str]] = {}  # by what the key is
-    for owner in find_owners(path, ScenarioFile):
-        held = held_by(owner, name)
-        if held and not one_of(owner.model_fields[name].rebuild_annotation()):
+    for owner, annotation in having.items():
+        held = parts_of(annotation)
+        if held and not one_of(annotation):
             blocks |= dict.fromkeys(held)
         else:
             key = next(key for key in keys_of(owner) if key.name == name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -223,10 +223,6 @@ def _check_replay(scenario: Scenario) -> None:
         raise ValueError(f"needs run.rounds, of which that run has {recorded.rounds}, got null; set it")
     if world.has_rounds and rounds is not None and rounds > recorded.rounds:
         raise ValueError(f"must be a run of at least {rounds} rounds, got {recorded.rounds}; lower run.rounds")
-
-
-if TYPE_CHECKING:
-    from raysim.scenario.schema import Scenario
 
 
 def watts_of(scenario: Scenario) -> float | list[float] | None:

@@ -1,12 +1,11 @@
 """The kinds of parts: for each key of a scenario file that names one of several parts, all that it can name."""
 
-from collections.abc import Iterator
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from raysim.local import Local
 from raysim.parts.own import path_of
-from raysim.parts.part import OneOf, Part, names_of, one_of, parts_of
+from raysim.parts.part import OneOf, Part, names_of, one_of
 from raysim.scenario.explain import walk
 from raysim.scenario.schema import Scenario
 from raysim.schedules.schedulable import schedules
@@ -67,25 +66,14 @@ def find_parts(name: str) -> list[tuple[Kind, type[Part]]]:
     return [(kind, part) for kind in found for part in kind.parts if last in names_of(part)]
 
 
-def find_owners(path: str, root: type[Part]) -> list[type[Part]]:
-    """Returns the blocks and parts that have the key at a dotted path, such as world.delay.sigma, below a root."""
-    return list(dict.fromkeys(owner for key, owner, _ in walk(root) if key == path))
-
-
-def find_paths(word: str, owner: type[Part], path: str = "") -> Iterator[str]:
-    """Yields the dotted paths of the keys of this name in a block and in the blocks below it, but in no part."""
-    for key, field in owner.model_fields.items():
-        if key == word:
-            yield path + key
-        annotation = field.rebuild_annotation()
-        for part in parts_of(annotation) if one_of(annotation) is None else []:
-            yield from find_paths(word, part, f"{path}{key}.")
-
-
-def held_by(owner: type[Part], key: str) -> list[type[Part]]:
-    """Returns the blocks and parts that a key of a block can hold; none where there is no such key."""
-    field = owner.model_fields.get(key)
-    return parts_of(field.rebuild_annotation()) if field else []
+def find_keys(word: str, root: type[Part]) -> dict[str, dict[type[Part], Any]]:
+    """Returns, by dotted path, what has the key at this path, or a key of this name in a block: blocks and parts, each
+    with the key's annotation."""
+    found: dict[str, dict[type[Part], Any]] = {}
+    for path, owner, annotation in walk(root):
+        if path == word or (path.rpartition(".")[2] == word and not names_of(owner)):
+            found.setdefault(path, {})[owner] = annotation
+    return found
 
 
 def _classes(kind: Kind) -> set[str]:
