@@ -187,6 +187,15 @@ Weight: TypeAlias = "float | Mapping[str, float]"
 """The weight of an update in the sum that a server step gets, or in each of several sums, by their names."""
 
 
+class Depth(NamedTuple):
+    """How deep a model is that is divided into parts, each with an exit at its end."""
+
+    parts: int  # of the server's model
+    first: int  # how many of them it has: the first ones
+    every: bool = True  # whether it has the exits of all of these; false: that of the last only
+    mean: bool = True  # whether it predicts with the mean of its exits' logits; false: with those of the last
+
+
 class Population(NamedTuple):
     """All clients that can be picked."""
 

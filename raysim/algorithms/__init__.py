@@ -18,6 +18,7 @@ from raysim.algorithms.cmfd import CMFD as CMFD
 from raysim.algorithms.d_psgd import DPSGD as DPSGD
 from raysim.algorithms.decfedavg import DecFedAvg as DecFedAvg
 from raysim.algorithms.decfedprox import DecFedProx as DecFedProx
+from raysim.algorithms.depthfl import DepthFL as DepthFL
 from raysim.algorithms.dfedadmm import DFedADMM as DFedADMM
 from raysim.algorithms.dfedavgm import DFedAvgM as DFedAvgM
 from raysim.algorithms.dfedsam import DFedSAM as DFedSAM
@@ -58,6 +59,7 @@ from raysim.algorithms.flexlora import FlexLoRA as FlexLoRA
 from raysim.algorithms.flora import FLoRA as FLoRA
 from raysim.algorithms.heterofl import HeteroFL as HeteroFL
 from raysim.algorithms.hfcl import HFCL as HFCL
+from raysim.algorithms.inclusivefl import InclusiveFL as InclusiveFL
 from raysim.algorithms.knn_per import KNNPer as KNNPer
 from raysim.algorithms.lg_fedavg import LGFedAvg as LGFedAvg
 from raysim.algorithms.local_only import LocalOnly as LocalOnly

@@ -16,7 +16,7 @@ from typing import ClassVar, Literal
 from raysim.algorithms.algorithm import Algorithm
 from raysim.algorithms.signatures import Arrivals, Model, Problems, ServerTask, Setting, Task, Tensor, Weights
 from raysim.parts.errors import Problem
-from raysim.terms import Population, Record, ServerStep, TorchModule, Trigger
+from raysim.terms import Depth, Population, Record, ServerStep, TorchModule, Trigger
 
 
 class Central(Algorithm):
@@ -103,6 +103,11 @@ class Central(Algorithm):
 
     def prepare(self, module: TorchModule, level: float) -> None:
         """Changes a new module of a level, in place, before it is used; level 1 is that of the server's model."""
+
+    def depth(self, level: float | None) -> Depth | None:
+        """Returns how deep the model of clients of a level is, or the server's (None), where levels are depths. None:
+        levels are widths, and the server's model is as the scenario says."""
+        return None
 
     def first_unit(self, version: int) -> int:
         """Returns the unit with which slices of a version of the model begin, in each layer: they go round at the end

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from raysim.algorithms.fedavg import by_samples
 from raysim.algorithms.moving import Moving
-from raysim.algorithms.signatures import Arrivals, Direction, Problems, ServerTask, Setting
+from raysim.algorithms.signatures import Arrivals, Direction, Problems, ServerTask, Setting, Weights
 from raysim.algorithms.staleness import Polynomial, Staleness
 from raysim.parts.errors import Problem
 from raysim.parts.part import Count
@@ -42,7 +42,11 @@ class Sliced(Moving):
             text = f"must share all parameters for {self.name}, which averages slices of them; set personal: []"
             yield Problem(f"model.{key}", text)
 
-    def weigh(self, arrivals: Arrivals, population: Population) -> list[float]:
+    def weigh(self, arrivals: Arrivals, population: Population) -> Weights:
+        return self.plain_weights(arrivals)
+
+    def plain_weights(self, arrivals: Arrivals) -> list[float]:
+        """Returns the weight of each update, with its factor of staleness."""
         if self.buffer is None:
             return self._shares(arrivals)
         factors = [self.staleness.of(arrival.staleness) for arrival in arrivals]

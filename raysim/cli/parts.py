@@ -28,7 +28,8 @@ _DP = (
     "local.gradients: [per_sample] is DP-SGD; privacy accounts for both. raysim list release tells more."
 )
 _WIDTHS = (
-    "capacity lets clients train narrower models; algorithm: heterofl, fedrolex or fjord says how these are cut out."
+    "capacity lets clients train smaller models: narrower ones with algorithm: heterofl, fedrolex or fjord, and less "
+    "deep ones with depthfl or inclusivefl."
 )
 _OPT = "FedOpt is algorithm: fedadam, fedyogi, fedadagrad or fedavgm, or algorithm.server of others, such as fedavg."
 _ELSEWHERE = {  # names that people look for, without what joins their parts, and what does it
@@ -36,7 +37,7 @@ _ELSEWHERE = {  # names that people look for, without what joins their parts, an
     **dict.fromkeys(("fedopt", "serveroptimizer", "serveropt"), _OPT),
     **dict.fromkeys(("dpfedavg", "dp", "dpsgd", "differentialprivacy"), _DP),
     **dict.fromkeys(("topk", "sparsification", "compression"), _TOP_K),
-    **dict.fromkeys(("hetero", "heterogeneous", "width"), _WIDTHS),
+    **dict.fromkeys(("hetero", "heterogeneous", "width", "depth"), _WIDTHS),
     **dict.fromkeys(
         ("qfedavg", "qffl"), "q-FedAvg does not come with raysim; raysim new algorithm writes one to start from."
     ),

@@ -1,4 +1,4 @@
-"""How large the models of clients are: levels, each a share of the widths of the server's model."""
+"""How large the models of clients are: levels, each a share of the widths, or of the depth, of the server's model."""
 
 from __future__ import annotations
 
@@ -10,27 +10,40 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from raysim.parts.errors import BadInput
-from raysim.parts.part import Fraction, Part
+from raysim.parts.part import Count, Fraction, Part
 from raysim.parts.rng import Stream, generator
 
 Level = Annotated[float, Field(gt=0, le=1)]
 
 
-class OwnWidth(Part):
-    """A model like the server's, with fewer units in each hidden layer."""
+class OwnSize(Part):
+    """A model like the server's, which is narrower or less deep."""
 
-    width: Level
-    """Share of the units of each hidden layer, rounded up: the client's level."""
+    width: Level | None = None
+    """Share of the units of each hidden layer, rounded up: the client's level, for algorithms of several widths."""
+    depth: Count | None = None
+    """How many parts of the model it has, the first ones of `algorithm.exits`, for algorithms of several depths."""
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.width is None) == (self.depth is None):
+            raise ValueError("must have one of width and depth, got both or neither; give one")
+        return self
+
+    def level(self, exits: int) -> float:
+        """Returns the level. exits: how many parts the server's model has."""
+        return self.width if self.width is not None else min((self.depth or exits) / exits, 1.0)
 
 
 class Capacity(Part):
-    """Which share of the server's model each client trains, for algorithms with models of several widths.
+    """Which share of the server's model each client trains, for algorithms with models of several widths or depths.
 
-    A client of level p has the first ceil(p n) of n units of each hidden layer, or a window of so many.
+    A client of level p has the first ceil(p n) of n units of each hidden layer, or a window of so many; with depthfl
+    and inclusivefl, it has the first ceil(p n) of n parts of the model, and all their units.
     """
 
     levels: Annotated[tuple[Level, ...], Field(min_length=1, examples=[[1.0, 0.5, 0.25]])]
-    """The levels, each a share of the units of hidden layers."""
+    """The levels, each a share of the units of hidden layers, or of the parts of the model."""
     by: Literal["speed", "memory", "drawn", "share"] = "drawn"
     """Who has which. speed: clients are sorted by how long their first update would take with the whole model, and cut
     into equal parts, of which the fastest has the largest level. memory: the largest level that fits into

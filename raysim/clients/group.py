@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from raysim.clients.behaviours import ABehaviour, Honest
-from raysim.clients.capacity import OwnWidth
+from raysim.clients.capacity import OwnSize
 from raysim.local import Local
 from raysim.parts.errors import Problem
 from raysim.parts.part import Count, Fraction, Part, Positive, Unit, as_tuples
@@ -34,9 +34,10 @@ class ClientGroup(Part):
     """Keys of `local` with other values for the group, such as {lr: 0.01, epochs: 1}."""
     behaviour: ABehaviour = Honest()
     """How the clients deviate from the algorithm."""
-    model: OwnWidth | None = None
-    """A model of their own, such as {width: 0.5}, which has half of the units of each hidden layer, for algorithms with
-    models of several widths. null: that of `capacity` or, without it, the server's."""
+    model: OwnSize | None = None
+    """A model of their own, for algorithms with models of several sizes, such as {width: 0.5}, which has half of the
+    units of each hidden layer, or {depth: 2}, which has the first two parts. null: that of `capacity` or, without it,
+    the server's."""
     watts: Annotated[Positive, Unit("W")] | None = None
     """Power of a client of the group, in place of that by `world.watts` or by a trace of devices."""
 
@@ -141,12 +142,11 @@ class ClientGroups:
         """Returns how a client trains."""
         return self._local if (place := self.place(client)) is None else self._locals[place]
 
-    @property
-    def levels(self) -> dict[int, float]:
-        """The level of each client whose group has a model of its own."""
+    def levels(self, exits: int) -> dict[int, float]:
+        """Returns the level of each client whose group has a model of its own. exits: as in `OwnSize.level`."""
         places = [] if self._of is None else self._of.tolist()
         owns = [group.model for group in self._groups]
-        return {client: own.width for client, place in enumerate(places) if place >= 0 and (own := owns[place])}
+        return {client: own.level(exits) for client, place in enumerate(places) if place >= 0 and (own := owns[place])}
 
     @property
     def members(self) -> dict[str, list[int]]:

@@ -109,7 +109,7 @@ def levels_of(scenario: Scenario, samples: NDArray[np.int64], measure: Callable[
         if memory is None:
             text = "needs a column memory_bytes in the trace of world.delay, got none; add it, or take speed"
             raise BadInput("capacity.by", text)
-    return Levels(capacity, scenario.groups.levels, clients, scenario.seed, costs, times, memory)
+    return Levels(capacity, scenario.groups.levels(scenario.exits), clients, scenario.seed, costs, times, memory)
 
 
 def of_peers(scenario: Scenario, samples: NDArray[np.int64], measure: Callable[[], WorkCost]) -> PeersTimeline:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from raysim.algorithms import Central, Peer
+from raysim.algorithms.deep import Deep
 from raysim.data.sources.synthetic import Quadratic
 from raysim.models.dense import Vector
 from raysim.models.part import ModelPart
@@ -52,6 +53,8 @@ def trials(kind: Kind, part: type[Part], block: Raw) -> Iterator[Raw]:
         with_part["uplink"] = [{"name": "clip_norm", "max": 1.0, "order": part.order}, *with_part["uplink"]]
     if kind.key == "data.tokenizer":  # last, for the example of a path is no file
         with_part = merged(with_part, SMALL["texts"])
+    if issubclass(part, Deep):
+        base = merged(base, SMALL["deep"])
     if kind.key != "algorithm":
         yield merged(base, with_part)
         return

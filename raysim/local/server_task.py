@@ -17,7 +17,7 @@ from raysim.local.settings import Local
 from raysim.local.task import PREDICTED, Task
 from raysim.parts.errors import BadInput
 from raysim.parts.rng import generator, seed_globals
-from raysim.terms import Arrival, Population
+from raysim.terms import Population
 
 
 class Company(NamedTuple):
@@ -59,10 +59,10 @@ class ServerTask(Task):
         super().__init__(net, received, samples, local, population, key)
         self.labels, self.classes, self.in_domain = labels, classes, in_domain
         self.reference, self.company, self._chunks = reference, company, chunks
-        self.held: Callable[[Sequence[Arrival], Sequence[float]], tuple[Tensor, Tensor]]
+        self.held: Callable[..., tuple[Tensor, Tensor]]
         """Returns, for the arrivals of the step and a weight of each, the sum of the weights of those that hold a
         parameter, for each, (d,), and the sum of all, 0-d. A client holds its slice, without the rows of labels that it
-        lacks in the last layer."""
+        lacks in the last layer. With "buffers" as a third argument, it does so for the numbers of buffers."""
         self.vector_flops = 0.0
         """Arithmetic on vectors, besides the sum of updates and passes through the network, for `server_flops`."""
         self._elsewhere = 0.0  # passes of samples by other members of the gang

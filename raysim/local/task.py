@@ -22,6 +22,7 @@ from raysim.local.outputs import LossFunction
 from raysim.local.samples import Augmenter, Samples
 from raysim.local.settings import Local
 from raysim.local.trainable import Correction
+from raysim.models.layout import LayerBlock
 from raysim.parts.errors import BadValue, nearest
 from raysim.parts.rng import stream_of, torch_seed
 from raysim.terms import Moment, Population, Record
@@ -238,6 +239,15 @@ class Task:
         level first, (n, b).
         """
         return Nested(self._net, [self.inner(level) for level in levels], statistics)
+
+    def logits(self) -> list[Tensor]:
+        """Returns the logits of each exit, (n, ..., classes), of the mini-batch whose loss is taken; those of the first
+        part first. The model must have exits."""
+        return list(self._net.module.take_logits().values())  # type: ignore[operator]
+
+    def blocks(self) -> list[list[LayerBlock]]:
+        """Returns the blocks of layers of each part of a model with exits, without the last layer."""
+        return [[self._net.layout.block(name) for name in part] for part in self._net.module.blocks]  # type: ignore[union-attr]
 
     def _require_public(self, what: str) -> None:
         """Raises ValueError if the client's samples are protected."""

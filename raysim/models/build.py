@@ -18,14 +18,18 @@ from raysim.models.precision import in_float32
 from raysim.parts.errors import BadValue
 from raysim.parts.process import isolated
 from raysim.parts.rng import torch_seed
+from raysim.terms import Depth
 
 
-def initialise(part: ModelPart, shape: Shape, num_classes: int, seed: int, width: float = 1.0) -> nn.Module:
+def initialise(
+    part: ModelPart, shape: Shape, num_classes: int, seed: int, width: float = 1.0, depth: Depth | None = None
+) -> nn.Module:
     """Returns the module, with its adapters, on the CPU, in training mode, convolutions channels-last if the part says
     so. It is float32 but for what is frozen in half precision, see `in_float32`.
 
-    shape: the shape of one input, as in `ModelPart.build`. width: as in `ModelPart.build_at`. The same seed gives the
-    same bits in every process: the global generators of torch, numpy and Python are seeded, and left as they were.
+    shape: the shape of one input, as in `ModelPart.build`. width: as in `ModelPart.build_at`. depth: how deep it is,
+    with exits; None: as it is, without any. The same seed gives the same bits in every process: the global generators
+    of torch, numpy and Python are seeded, and left as they were.
     Raises ValueError as `ModelPart.build` and `Lora.adapt` do, and if that does not return a module, or one without
     parameters to train, or with lazy or complex ones, with ones that share memory, or without those that are to be
     frozen.
@@ -42,6 +46,10 @@ def initialise(part: ModelPart, shape: Shape, num_classes: int, seed: int, width
         module = part.build(*given) if width == 1 else part.build_at(width, *given)
         if part.lora is not None and isinstance(module, nn.Module):
             part.lora.adapt(module, part.embeds_at)
+        if depth is not None and isinstance(module, nn.Module):
+            from raysim.models.depths import with_exits
+
+            module = with_exits(module, depth, shape)
     if not isinstance(module, nn.Module):
         raise BadValue(f"must return a torch.nn.Module, got {type(module).__name__}", "build")
     module.train()  # in which a module may freeze parts of itself

@@ -12,7 +12,7 @@ O, H, W, I, torch's channels-last memory format, and viewed as O, I, H, W, becau
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -38,6 +38,13 @@ class Entry:
     @property
     def size(self) -> int:
         return math.prod(self.shape)
+
+
+class LayerBlock(NamedTuple):
+    """The parameters of a sub-module: where they lie in w, one after another, and their shapes."""
+
+    span: slice
+    shapes: tuple[tuple[int, ...], ...]
 
 
 class Layout:
@@ -98,6 +105,12 @@ class Layout:
         """Returns the module's parameters in the order of `entries`."""
         parameters = dict(module.named_parameters())
         return [parameters[entry.name] for entry in self.entries]
+
+    def block(self, name: str) -> LayerBlock:
+        """Returns the place of all parameters of a sub-module."""
+        inside = [entry for entry in self.entries if f"{entry.name}.".startswith(f"{name}.")]
+        span = slice(inside[0].offset, inside[-1].offset + inside[-1].size) if inside else slice(0)
+        return LayerBlock(span, tuple(entry.shape for entry in inside))
 
     @torch.no_grad()
     def flatten(self, module: nn.Module) -> Tensor:

@@ -5,13 +5,17 @@ from typing import Any
 import torch
 from torch import nn
 
+from raysim.models.depths import Exits
 from raysim.models.language_models import Logits, TransformersModel
 from raysim.models.part import ModelPart
 from raysim.models.precision import Float32, To
 
 
 def of_library(module: nn.Module, part: ModelPart) -> nn.Module:
-    """Returns a module that raysim has made with its library's own forward pass and, if it has adapters, as peft's."""
+    """Returns a module that raysim has made with its library's own forward pass and, if it has adapters, as peft's. One
+    with exits, which no library has, stays as it is."""
+    if isinstance(module, Exits):
+        return module
     if isinstance(part, TransformersModel):
         _unhook(module, Logits)
         known: Any = module

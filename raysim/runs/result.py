@@ -112,7 +112,7 @@ class Result:
         peer: the peer's number, by default 0. raw: whether it takes inputs before they are scaled, as the data had
         them, but with the axes that the model takes, such as (n, channels, height, width) for images. which: `client`,
         the number of a client whose own last model is returned, which `run.save_clients` saves. `best`: see `vectors`.
-        `level`: returns the narrower model of this width that the global one holds, as a client of a level of
+        `level`: returns the narrower or shallower model that the global one holds, as a client of this level of
         `capacity` would receive it. Raises ValueError if there is no such peer, client or level.
         """
         from raysim.models.library import of_library
@@ -183,7 +183,7 @@ class Result:
         return {key: rows[row] for key, rows in vectors.items()}
 
     def _slice(self, saved: dict[str, Any], level: float, best: bool) -> tuple[nn.Module, ModelPart]:
-        """Returns the narrower module that the global model holds, and the scenario's model."""
+        """Returns the module of a level that the global model holds, and the scenario's model."""
         from raysim.models.build import initialise
         from raysim.models.layout import Layout
         from raysim.models.slices import Slices
@@ -192,22 +192,25 @@ class Result:
         if level not in scenario.levels:
             known = ", ".join(f"{one:g}" for one in scenario.levels) or "none, for all clients train the server's model"
             raise ValueError(f"level: must be one that clients have, got {level!r}; they are {known}")
-        if level == 1:
+        central = scenario.central
+        if level == 1 and central.depth(1.0) == central.depth(None):
             return self._filled(saved)
         of = self.info["best"] if best else self.info.get("left") or self.info["totals"]
         version = int(of.get("step", of.get("steps", 0)))
         with kept_code(self.folder, self.info), isolated(torch=True):
             model = self._model or scenario.model
             given = (as_tuples(self.info["input_shape"]), self.info["classes"], self.info["seed"])
-            pair = [initialise(model, *given, width) for width in (1.0, level)]
+            width, depth = (1.0, central.depth(level)) if central.depth(None) else (level, None)
+            pair = [initialise(model, *given, *size) for size in ((1.0, central.depth(None)), (width, depth))]
             layouts = [Layout(one, channels_last=model.channels_last) for one in pair]
             slices = Slices(pair[0], layouts[0], pair[1], layouts[1])
-            index = slices.of(scenario.central.first_unit(version))
+            index = slices.of(central.first_unit(version))
         buffers = saved.get(f"buffers {level:g}", saved["buffers"][index.buffers.numpy()])
         return self._filled({"w": saved["w"][index.w.numpy()], "buffers": buffers}, level)
 
-    def _filled(self, saved: dict[str, Any], width: float = 1.0) -> tuple[nn.Module, ModelPart]:
-        """Returns the scenario's module of a width in eval mode, filled with flat vectors, and its model."""
+    def _filled(self, saved: dict[str, Any], level: float | None = None) -> tuple[nn.Module, ModelPart]:
+        """Returns the scenario's module in eval mode, filled with flat vectors, and its model. level: that of a client;
+        None: it is the server's."""
         import torch
 
         from raysim.models.build import initialise
@@ -219,7 +222,10 @@ class Result:
         with kept_code(self.folder, self.info), isolated(torch=True):
             model = self._model or parse_block("model", self.info["scenario"]["model"], str(file))
             shape = as_tuples(self.info["input_shape"])
-            module = initialise(model, shape, self.info["classes"], self.info["seed"], width)
+            block = self.info["scenario"]["algorithm"]
+            depth = parse_block("algorithm", block, str(file)).depth(level) if "exits" in block else None
+            size = (1.0, depth) if depth else (level or 1.0, None)
+            module = initialise(model, shape, self.info["classes"], self.info["seed"], *size)
             w, buffers = torch.tensor(saved["w"]), torch.tensor(saved["buffers"])
             layout = Layout(module, model.personal, channels_last=model.channels_last, norm=model.norm)
             if layout.size != len(w):

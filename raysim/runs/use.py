@@ -20,6 +20,7 @@ from raysim.data.sources.inputs import scaled_by
 from raysim.data.sources.text import TOKENIZER
 from raysim.local.outputs import predicted
 from raysim.local.samples import Loader
+from raysim.models.depths import Exits
 from raysim.models.language_models import TransformersModel
 from raysim.models.library import of_library, plain
 from raysim.models.part import ModelPart
@@ -115,6 +116,8 @@ def raw(module: nn.Module, run: Run) -> nn.Module:
 
 def export(run: Run, module: nn.Module, part: ModelPart, to: str, folder: Path) -> Path:
     """Writes a module that raysim has made into a folder, and returns the folder. See `Result.export`."""
+    if isinstance(module, Exits) and to in ("hf", "peft"):
+        raise BadValue(f"must be another one for a model with exits, which is raysim's own, got {to}; try onnx", "to")
     if to not in FORMATS:
         raise BadValue(f"must be one of {', '.join(FORMATS)}, got {to!r}", "to")
     with writing(folder):

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from raysim.algorithms import ALGORITHMS, Central
 from raysim.algorithms.algorithm import Algorithm
+from raysim.algorithms.deep import Deep
 from raysim.clients import group_problems
 from raysim.data.sources.shakespeare import Shakespeare
 from raysim.data.sources.synthetic import LinearRegression, Quadratic
@@ -74,23 +75,31 @@ def transform_problems(scenario: Scenario) -> Iterator[Problem]:
 
 
 def level_problems(scenario: Scenario) -> Iterator[Problem]:
-    """Yields what cannot go together with clients of several widths."""
+    """Yields what cannot go together with clients of several sizes."""
     algorithm, key = scenario.algorithm, "capacity" if scenario.capacity else "clients"
     if not scenario.levels:
         return
     if not (isinstance(algorithm, Central) and algorithm.takes_levels):
         able = ", ".join(one.model_fields["name"].default for one in ALGORITHMS if getattr(one, "takes_levels", False))
         yield Problem(
-            key, f"must be left out for {algorithm.name}, whose clients all have one width; take one of {able}"
+            key, f"must be left out for {algorithm.name}, whose clients all have one size; take one of {able}"
         )
         return
+    wanted, other = ("depth", "width") if isinstance(algorithm, Deep) else ("width", "depth")
+    for place, group in enumerate(scenario.clients):
+        if group.model and getattr(group.model, other) is not None:
+            text = f"must be {wanted} for {algorithm.name}, whose models differ in it, got {other}; give {wanted}"
+            yield Problem(f"clients.{place}.model.{other}", text)
+        elif group.model and (group.model.depth or 0) > scenario.exits:
+            text = f"must be at most algorithm.exits, {scenario.exits}, got {group.model.depth}; lower it"
+            yield Problem(f"clients.{place}.model.depth", text)
     if scenario.model.lora is not None or scenario.model.frozen or scenario.model.norm == "frozen":
         text = (
             f"must be left out where parts of the model are frozen, got {scenario.model.name} with some; leave it out"
         )
         yield Problem(key, text)
     if scenario.local.optimizer.keep:
-        text = "must be false where clients have several widths, got true; leave it out"
+        text = "must be false where clients have models of several sizes, got true; leave it out"
         yield Problem("local.optimizer.keep", text)
     moves = scenario.capacity is not None and scenario.capacity.redraw == "dispatch"
     moves = moves or type(algorithm).first_unit is not Central.first_unit

@@ -215,9 +215,14 @@ class Scenario(Part):
         return ClientGroups(self.clients, self.data.clients, self.seed, self.local)
 
     @property
+    def exits(self) -> int:
+        """Into how many parts the algorithm divides the model; 1 where levels are widths."""
+        return getattr(self.algorithm, "exits", 1)
+
+    @property
     def levels(self) -> tuple[float, ...]:
         """The levels that clients may have, the largest first; () where all train the server's model."""
-        of_groups = [group.model.width for group in self.clients if group.model]
+        of_groups = [group.model.level(self.exits) for group in self.clients if group.model]
         found = {*(self.capacity.levels if self.capacity else ()), *of_groups}
         others = {1.0} if of_groups and not self.capacity else set()
         return tuple(sorted(found | others, reverse=True))

@@ -90,7 +90,9 @@ class ClientWorker(Workbench, ClientHandlers):
             message, kept = self.as_received(message, key, copy, variant)
             state = state._replace(downlink=kept)
         who = f"client {client}, its dispatch {number}, model version {member.version}, train"
-        sent, state = self.updated(self.client_task(client, number, message, variant), message, state, who)
+        before, own = state.algorithm, state._replace(algorithm=variant.cut(state.algorithm, shift))
+        sent, state = self.updated(self.client_task(client, number, message, variant), message, own, who)
+        state = state._replace(algorithm=variant.widen(state.algorithm, shift, before))
         sent = self.distorted(client, number, sent, message)
         base = message if self.algorithm.sends == "model" else {"buffers": message["buffers"]}
         base = {name: entry for name, entry in base.items() if name in sent}
@@ -238,6 +240,7 @@ class ClientWorker(Workbench, ClientHandlers):
         variant, message = self.variant(own.levels[place]), messages[own.levels[place]]
         task = self.client_task(client, number, message, variant)
         state = self._state_in(own.states[place] if own.states else None).algorithm
+        state = variant.cut(state, self.first_unit(own.version))
         self.logged.take()
         if own.unseen:
             with self.calling("adapt", client, number, who=who, message=message, state=state) as where:

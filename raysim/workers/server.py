@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -123,6 +123,7 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
         task = self.task(client, 0, self.received(message, variant.start), one_step, variant)
         first = self.first_client()
         copies = ClientState(first.algorithm, {name: entry.clone() for name, entry in first.optimizer.items()})
+        copies = copies._replace(algorithm=variant.cut(copies.algorithm))
         update, _ = self.updated(task, message, copies, f"client {client}")
         return update, variant.net.predicted - before
 
@@ -218,16 +219,19 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
         task.moment, task.held = self.moment, self.held
         return task
 
-    def held(self, arrivals: Sequence[Arrival], weights: Sequence[float]) -> tuple[Tensor, Tensor]:
-        """Returns for each parameter the sum of the weights of those that hold it, (d,), and the sum of all, 0-d."""
-        held, total = torch.zeros_like(self.start.w), self.start.w.new_zeros(())
+    def held(
+        self, arrivals: Sequence[Arrival], weights: Sequence[float], of: Literal["w", "buffers"] = "w"
+    ) -> tuple[Tensor, Tensor]:
+        """Returns for each parameter, or number of buffers, the sum of the weights of those that hold it, (d,), and the
+        sum of all, 0-d."""
+        held, total = torch.zeros_like(getattr(self.start, of)), self.start.w.new_zeros(())
         for arrival, weight in zip(arrivals, weights, strict=True):
             variant = self.variant(arrival.level)
             rows = None
             if getattr(self.algorithm, "holds_labels", False):
                 rows = variant.net.rows_of(torch.from_numpy(self.labels_of(arrival.client)))
-            of_client = {"w": torch.ones_like(variant.start.w) if rows is None else rows}
-            held.add_(variant.widen(of_client, self.first_unit(arrival.version))["w"], alpha=weight)
+            of_client: Record = {of: torch.ones_like(getattr(variant.start, of)) if rows is None or of != "w" else rows}
+            held.add_(variant.widen(of_client, self.first_unit(arrival.version))[of], alpha=weight)
             total.add_(weight)
         return held, total
 
@@ -263,7 +267,8 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
         for served in request.models:
             _, model = self.served(served)
             whole = served.level == 1
-            found |= {"w": model.w} if whole else {}
+            message = records.borrow(served.message.content, self.device)
+            found |= {"w": self.received(message).w} if whole else {}  # of which a client may hold less
             if whole or len(model.buffers):
                 found["buffers" if whole else f"buffers {served.level:g}"] = model.buffers
         return records.send(found)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from raysim.local.net import Net
 from raysim.local.samples import Samples
+from raysim.models.depths import Exits, require_first_parts
 from raysim.models.slices import Slices, require_consistent
 from raysim.scenario import Scenario
 from raysim.terms import Adapter, ModelSizes, Record
@@ -42,9 +43,9 @@ class Variant:
             for key, entry in record.items()
         }
 
-    def widen(self, record: Record, shift: int = 0) -> Record:
+    def widen(self, record: Record, shift: int = 0, onto: Record | None = None) -> Record:
         """Returns a record with zeros around each vector that is shaped like this model, where `cut` leaves numbers
-        out."""
+        out. onto: what is there in the place of zeros."""
         if self.slices is None:
             return record
         index, whole = self.slices.of(shift), self.slices.whole
@@ -53,7 +54,7 @@ class Variant:
         for key, entry in record.items():
             places, size = buffers if key in BUFFERS else (index.w, whole.size)
             shaped = key in BUFFERS or (entry.ndim == 1 and len(entry) == len(index.w))
-            wide = entry.new_zeros((*entry.shape[:-1], size)) if shaped else entry
+            wide = onto[key].clone() if onto else entry.new_zeros((*entry.shape[:-1], size)) if shaped else entry
             widened[key] = wide.index_copy_(-1, places, entry) if shaped else entry
         return widened
 
@@ -105,10 +106,15 @@ class Variant:
         return constant + round(sum(kept.values()) * batch / len(y))
 
 
-def require_slice(level: float, make: Callable[[float], Net], x: Any, shift: int) -> None:
+def require_slice(level: float, make: Callable[[float | None], Net], x: Any, shift: int) -> None:
     """Raises BadValue, which names the layer, where the model of a level is no slice of the server's.
 
-    make: makes a network of a width. x: some inputs. shift: the first unit of a slice that goes round, if any does.
+    make: makes a network of a level, or the server's. x: some inputs. shift: the first unit of a slice that goes round,
+    if any does.
     """
-    (module, layout), (part, narrow) = ((net.module, net.layout) for net in (make(1.0), make(level)))
-    require_consistent((module, layout), (part, narrow), Slices(module, layout, part, narrow), x, shift)
+    whole, part = ((net.module, net.layout) for net in (make(None), make(level)))
+    slices = Slices(*whole, *part)
+    if isinstance(whole[0], Exits):
+        require_first_parts(whole, part, slices, x)
+    else:
+        require_consistent(whole, part, slices, x, shift)

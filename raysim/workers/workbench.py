@@ -56,7 +56,7 @@ class Workbench:
         for problem in unmet(scenario, HAS.get(federation.loss, "targets")):
             raise BadInput(problem.path, problem.text)
         with located("model"):
-            self.net = self.network(1.0)
+            self.net = self.network(None)
             if self.net.layout.cut == 0:
                 named = ", ".join(scenario.model.personal)
                 text = f"must leave some parameters to be shared, but [{named}] names all of them; leave some out"
@@ -64,8 +64,10 @@ class Workbench:
             if scenario.release is not None and self.net.layout.buffers_cut:
                 text = "must not be average with a release, for BatchNorm's statistics would travel without noise"
                 raise BadValue(f"{text}; set it to frozen or local, or take GroupNorm", "norm")
-        self._variants = {1.0: Variant(1.0, self.net, scenario)}
-        self.start = self._variants[1.0].start
+        whole = Variant(1.0, self.net, scenario)
+        central = scenario.algorithm if isinstance(scenario.algorithm, Central) else None
+        holds_all = central is None or central.depth(1.0) == central.depth(None)  # clients of level 1
+        self.start, self._variants = whole.start, {1.0: whole} if holds_all else {}
         self._indices: dict[tuple[float, float], Index] = {}  # of a level's model in that of another one
         places = federation.train.y.shape[1:] if federation.loss == "cross_entropy" else ()
         with located("local"):
@@ -81,12 +83,15 @@ class Workbench:
         self.population = scenario.population(federation.samples)
         self.at(Moment())
 
-    def network(self, width: float) -> Net:
-        """Returns a new network, whose hidden layers have that share of their units."""
+    def network(self, level: float | None) -> Net:
+        """Returns a new network of a level; None: the server's."""
         scenario, federation = self.scenario, self.federation
-        module = initialise(scenario.model, self.shape, federation.num_classes, scenario.seed, width)
-        if isinstance(scenario.algorithm, Central):
-            scenario.algorithm.prepare(module, width)
+        central = scenario.algorithm if isinstance(scenario.algorithm, Central) else None
+        depth = central.depth(level) if central else None
+        width = 1.0 if level is None or depth else level
+        module = initialise(scenario.model, self.shape, federation.num_classes, scenario.seed, width, depth)
+        if central:
+            central.prepare(module, level or 1.0)
         net = Net(
             module,
             scenario.model.personal,

@@ -46,9 +46,9 @@ SECTIONS = (
     ),
     Section(
         "levels",
-        "Models of several widths",
-        "Slices of the server's model, and clients' own models where they are evaluated, by level: the width as a "
-        "share of the server's. {shown}",
+        "Models of several sizes",
+        "Slices of the server's model, and clients' own models where they are evaluated, by level: the width or depth "
+        "as a share of the server's. {shown}",
         "evaluations",
         ("value",),
         draw.by_level,

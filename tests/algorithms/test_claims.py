@@ -35,6 +35,7 @@ HELD = {
     "fedrolex": ["test_levels::test_windows_cover_all_parameters_alike"],
     "fedyogi": ["test_server_rules::test_a_second_step_of_yogi"],
     "flora": ["test_low_rank::test_flora_merges_the_products_of_new_adapters_into_the_base"],
+    "inclusivefl": ["test_depths::test_the_last_layer_of_small_models_follows_those_above_it"],
     "heterofl": ["test_levels::test_labels_that_a_client_lacks_have_a_logit_of_zero"],
     "mifa": ["test_baselines::test_mifa_moves_on_in_rounds_without_arrivals"],
     "pfedme": ["test_baselines::test_pfedme_starts_at_the_received_model_or_at_its_own"],

@@ -183,7 +183,14 @@ NORMED: Raw = {"name": "module", "module": "toys_levels:Normed"}
 
 @pytest.mark.parametrize(
     ("algorithm", "model"),
-    [({"name": "heterofl"}, NORMED), ({"name": "fedrolex", "buffer": 4}, NET), ({"name": "fjord"}, NORMED)],
+    [
+        ({"name": "heterofl"}, NORMED),
+        ({"name": "fedrolex", "buffer": 4}, NET),
+        ({"name": "fjord"}, NORMED),
+        ({"name": "depthfl", "exits": 2}, NET),
+        ({"name": "inclusivefl", "exits": 2, "buffer": 4}, NET),
+    ],
+    ids=lambda one: one["name"],
 )
 def test_the_same_bits_when_a_run_goes_on(algorithm: Raw, model: Raw) -> None:
     raw = digits(algorithm=algorithm, capacity={**LEVELS, "redraw": "dispatch"}, world=WORLD, model=model)
