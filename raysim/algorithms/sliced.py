@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
+
+from pydantic import model_validator
 
 from raysim.algorithms.fedavg import by_samples
 from raysim.algorithms.moving import Moving
@@ -31,6 +33,16 @@ class Sliced(Moving):
     null: the server steps at the end of a round, and late updates are discarded."""
     staleness: Staleness = Polynomial()
     """With `buffer`, the factor S(s) of an update's weight, for its staleness s; by default 1 / sqrt(1 + s)."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _averages(cls, value: Any) -> Any:
+        if isinstance(value, dict) and "aggregate" in value:
+            text = (
+                "must have no aggregate, for aggregates compare whole updates, and clients may hold parts of the model"
+            )
+            raise ValueError(f"{text}; leave it out, or take fedavg or fedbuff without levels")
+        return value
 
     @property
     def trigger(self) -> Round | Buffer:

@@ -156,7 +156,7 @@ class Scenario(Part):
     @property
     def sends_each(self) -> bool:
         """Whether `downlink` makes a message for each client, and not one for all of them."""
-        return bool(self.downlink) and (bool(self.levels) or shadows_each(self.downlink))
+        return bool(self.downlink) and (self.divides or shadows_each(self.downlink))
 
     @property
     def needs_cost(self) -> bool:
@@ -218,6 +218,11 @@ class Scenario(Part):
     def exits(self) -> int:
         """Into how many parts the algorithm divides the model; 1 where levels are widths."""
         return getattr(self.algorithm, "exits", 1)
+
+    @property
+    def divides(self) -> bool:
+        """Whether clients may receive a part of the server's model only."""
+        return bool(self.levels) or self.exits > 1
 
     @property
     def levels(self) -> tuple[float, ...]:

@@ -21,6 +21,7 @@ WORLD: Raw = {"dispatch": {"per_round": 6}}
 NET: Raw = {"name": "mlp", "hidden": [8, 8, 8]}
 CNN: Raw = {"name": "cnn", "channels": [3, 3], "kernel": 3, "padding": "same", "hidden": 6}
 IID: Raw = {"data__partition": "iid", "data__clients": 10, "model": CNN}
+CLIP: Raw = {"name": "clip_norm", "max": 1.0}
 LEVELS: Raw = {"levels": [1.0, 0.66, 0.33]}
 DEPTHS: list[Raw] = [{"name": f"depth-{d}", "members": [3 - d], "model": {"depth": d}} for d in (3, 2, 1)]
 
@@ -257,10 +258,18 @@ def test_shallow_models_are_evaluated_and_left(simulate: Simulate, name: str) ->
         ),
         ({"model__lora": {"rank": 2}, "clients": []}, "model.lora"),
         ({"data": {"name": "linear_regression", "clients": 3}, "clients": []}, "algorithm.name"),
+        ({"release": {"name": "gaussian", "multiplier": 1.0}, "uplink": [CLIP]}, "algorithm.exits"),
     ],
 )
 def test_what_does_not_go_together_is_refused(changes: Raw, key: str) -> None:
-    raw = digits(**{"algorithm": {"name": "depthfl", "exits": 3}, "world": WORLD, "model": NET, **changes})
+    raw = digits(
+        **{
+            "algorithm": {"name": "inclusivefl" if "release" in changes else "depthfl", "exits": 3},
+            "world": WORLD,
+            "model": NET,
+            **changes,
+        }
+    )
     with pytest.raises(ScenarioError) as error:
         parse_scenario(raw)
     assert key in [problem.path for problem in error.value.problems]

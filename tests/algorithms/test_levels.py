@@ -2,6 +2,7 @@
 
 import math
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,9 @@ import torch
 from by_hand import scripted
 from conftest import Raw, Simulate, digits, quadratic
 from pytest import approx
+from same_bits import same_on_ray
 
+import raysim
 from actors import Gang, Value
 from raysim import Scenario, ScenarioError, parse_scenario
 from raysim.algorithms import HeteroFL
@@ -18,9 +21,12 @@ from raysim.algorithms.fjord import likeness
 from raysim.algorithms.heterofl import masked
 from raysim.data import federate
 from raysim.laws.runs import PicklingPool, carried_out
+from raysim.laws.small_scenarios import SMALL
 from raysim.local.batch_norm import pooled, sums
 from raysim.local.net import Net
 from raysim.local.outputs import cross_entropy
+from raysim.models.language_models import GPT
+from raysim.parts.errors import BadInput
 from raysim.terms import Arrival
 from raysim.workers.server import ServerWorker
 from raysim.workers.workshop import BecomeServer, Workshop
@@ -314,6 +320,81 @@ def test_slices_are_evaluated_and_left_with_statistics_of_their_own(simulate: Si
         result.module(level=0.3)
 
 
+TEXTS: Raw = {"data": {**SMALL["texts"]["data"]}, "world": {"dispatch": {"per_round": 8}}}
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "changes"),
+    [
+        ("heterofl", {"model": {"name": "cnn", "channels": [4, 4], "kernel": 3, "padding": "same", "hidden": 8}}),
+        ("fjord", {"model": {"name": "resnet", "depth": 14, "width_divisor": 8, "personal": []}}),
+        ("fedrolex", {"model": {"name": "module", "module": "toys_levels:Wide"}}),
+        ("fjord", {**TEXTS, "model": {"name": "causal_lm", "config": GPT}}),
+        pytest.param(
+            "heterofl",
+            {
+                "model": {
+                    "name": "timm",
+                    "model": "vit_tiny_patch16_224",
+                    "args": {"img_size": 32, "patch_size": 8, "depth": 2},
+                }
+            },
+            marks=SLOW,
+        ),
+    ],
+    ids=["cnn", "resnet", "own", "gpt", "vit"],
+)
+def test_all_kinds_of_models_are_cut(simulate: Simulate, algorithm: str, changes: Raw) -> None:
+    """Half of the widths takes less memory, operations and bytes, and moves."""
+    raw = digits(
+        **{"algorithm": algorithm, "capacity": {"levels": [1.0, 0.5]}, "world": WORLD, "run": {"rounds": 1}} | changes
+    )
+    result = simulate(raw)
+    whole, half = (result.info["levels"][level] for level in ("1", "0.5"))
+    assert all(half[key] < whole[key] for key in ("parameters", "forward_flops", "memory_bytes", "up_bytes"))
+    assert set(result.pandas("updates").level) == {1.0, 0.5}
+    assert np.isfinite(result.vectors()["w"]).all()
+
+
+def test_a_model_that_cannot_be_cut_names_the_layer() -> None:
+    raw = digits(
+        algorithm="heterofl", capacity=LEVELS, world=WORLD, model={"name": "module", "module": "toys_levels:Joined"}
+    )
+    with pytest.raises(
+        BadInput, match=r"capacity\.levels: head of a narrower model does not compute .* channels are joined"
+    ):
+        server(parse_scenario(raw)).cost()
+
+
+SIZES: dict[str, tuple[Any, Raw]] = {
+    "heterofl": ("heterofl", NORMED),
+    "depthfl": ({"name": "depthfl", "exits": 2}, NET),
+    "fedrolex": ("fedrolex", NET),
+    "fjord": ("fjord", NORMED),
+    "inclusivefl": ({"name": "inclusivefl", "exits": 2, "buffer": 4}, NET),
+}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[SLOW] * (name not in ("heterofl", "depthfl"))) for name in SIZES]
+)
+@pytest.mark.parametrize("where", ["local", pytest.param("ray", marks=pytest.mark.ray)])
+def test_the_same_bits_in_other_processes(name: str, where: str, tmp_path: Path, request: Any) -> None:
+    algorithm, model = SIZES[name]
+    raw = digits(
+        algorithm=algorithm, model=model, capacity={**LEVELS, "redraw": "dispatch"}, world=WORLD, run={"rounds": 4}
+    )
+    if where == "ray":
+        request.getfixturevalue("ray_session")
+        same_on_ray(raw, tmp_path)
+        return
+    results = [
+        raysim.run(raw, out=tmp_path / str(local), **how) for local, how in enumerate(({"inline": True}, {"local": 2}))
+    ]
+    assert results[0].digest == results[1].digest
+
+
 # --- who has which level, and what it costs ---------------------------------------------------------------------------
 
 COMPUTE: Raw = {
@@ -366,6 +447,40 @@ def test_shares_are_kept_exactly(simulate: Simulate) -> None:
     assert {level: one["clients"] for level, one in facts.items()} == {"1": 24, "0.5": 6}
 
 
+TRANSFORMS: list[Raw] = [
+    {"name": "clip_norm", "max": 1.0},
+    {"name": "top_k", "share": 0.1, "memory": "ef14"},
+    {"name": "random_k", "share": 0.1},
+    {"name": "low_rank", "rank": 1},
+    {"name": "half"},
+    {"name": "quantise", "bits": 8},
+    {"name": "qsgd"},
+    {"name": "ternary"},
+    {"name": "sign"},
+]
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS, ids=lambda one: one["name"])
+@pytest.mark.parametrize("algorithm", ["heterofl", {"name": "depthfl", "exits": 2, "alpha": 0}], ids=["wide", "deep"])
+def test_transforms_act_on_what_a_client_holds(simulate: Simulate, transform: Raw, algorithm: Any) -> None:
+    """What travels of half of the model takes less than what travels of the whole, as was known before training."""
+    halves = {"levels": [1.0, 0.5], "by": "speed"}
+    raw = digits(algorithm=algorithm, capacity=halves, model=NET, world={**WORLD, "delay": COMPUTE}, run={"rounds": 2})
+    result = simulate({**raw, "uplink": [transform]})
+    found = {float(level): facts["up_bytes"] for level, facts in result.info["levels"].items()}
+    assert found[0.5] < found[1.0]
+    assert all(
+        row.up_bytes == found[row.level] for row in result.pandas("updates").query("status == 'used'").itertuples()
+    )
+
+
+# Of aggregates, the mean alone is known element by element.
+ROBUST = [
+    *zip(("heterofl", "fjord"), ("median", "trimmed_mean"), strict=True),
+    ("fedrolex", {"name": "krum", "byzantine": 1}),
+]
+
+
 @pytest.mark.parametrize(
     ("changes", "key"),
     [
@@ -373,7 +488,13 @@ def test_shares_are_kept_exactly(simulate: Simulate) -> None:
         ({"local__optimizer": {"name": "sgd", "momentum": 0.9, "keep": True}}, "local.optimizer.keep"),
         ({"model__personal": ["head"]}, "model.personal"),
         ({"algorithm": "fedrolex", "uplink": [{"name": "top_k", "share": 0.1, "memory": "ef14"}]}, "uplink.0"),
-        ({"downlink": [{"name": "half"}]}, "downlink"),
+        *(({"algorithm": {"name": name, "aggregate": one}}, "algorithm") for name, one in ROBUST),
+        (
+            {"release": {"name": "gaussian", "multiplier": 1.0}, "uplink": [{"name": "clip_norm", "max": 1.0}]},
+            "capacity",
+        ),
+        *(({"algorithm": name, "model__personal": ["head"]}, "capacity") for name in ("fedper", "apfl")),
+        ({"algorithm": "ditto"}, "capacity"),
         ({"algorithm": "decfedavg", "topology": "ring", "world": {}}, "capacity"),
         ({"capacity": {"levels": [1.0, 1.0]}}, "capacity"),
         ({"capacity": {**LEVELS, "by": "share"}}, "capacity"),

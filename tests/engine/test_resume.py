@@ -34,6 +34,8 @@ BY_LOSSES = {
 SEARCHED: Raw = {"server_data": {"name": "in_domain", "samples": 60}}
 OWN: Raw = {"data__local_test": 0.2, "data__unseen": 0.2, "run__evaluate_clients": 5, "run__save_clients": True}
 FOLLOWED = {"name": "fedadmm_in", "convexity": 5.0}
+REDRAWN: Raw = {"levels": [1.0, 0.5], "redraw": "dispatch"}
+TWO_LAYERS: Raw = {"name": "mlp", "hidden": [8, 8]}
 
 RUNS: dict[str, Raw] = {
     "rounds": digits(),
@@ -42,6 +44,13 @@ RUNS: dict[str, Raw] = {
     "a state that messages carry in part": digits(algorithm="toys:Sending"),
     "search": digits(algorithm={"name": "feddle", "search_after": 2}, **SEARCHED),
     "own models": digits(algorithm="ditto", **OWN),
+    "models of several widths": digits(
+        algorithm="heterofl", model={"name": "module", "module": "toys_levels:Normed"}, capacity=REDRAWN
+    ),
+    "windows of widths": digits(algorithm={"name": "fedrolex", "buffer": 3}, world=CONCURRENT, capacity=REDRAWN),
+    "widths in one": digits(algorithm="fjord", capacity=REDRAWN),
+    "models of several depths": digits(algorithm={"name": "depthfl", "exits": 2}, model=TWO_LAYERS, capacity=REDRAWN),
+    "depths with one exit": digits(algorithm={"name": "inclusivefl", "exits": 2}, model=TWO_LAYERS, capacity=REDRAWN),
     "merged adapters": digits(
         algorithm="flora", model={"name": "mlp", "hidden": [16], "lora": {"rank": 2, "merge": True}}
     ),
@@ -65,6 +74,7 @@ KILLED = (
     "stateful clients",
     "a state that messages carry in part",
     "search",
+    "models of several depths",
     "merged adapters",
     "delays that follow the work",
     "picks by losses",
@@ -298,7 +308,9 @@ def test_a_run_that_went_on_with_another_device_is_no_run_of_its_scenario_for_sw
 # --- forks ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", slow_but(*FIRST, "asynchronous", "search"))
+@pytest.mark.parametrize(
+    "name", slow_but(*FIRST, "asynchronous", "search", "models of several widths", "models of several depths")
+)
 @pytest.mark.parametrize("at_end", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_a_fork_that_changes_nothing_is_the_run(name: str, at_end: bool, tmp_path: Path) -> None:
     """Whether the run left a checkpoint from before the version or not."""

@@ -26,30 +26,6 @@ LLAMA = {
 }
 
 
-class Wide(nn.Module):
-    """A module with a parameter `width`."""
-
-    def __init__(self, input_shape: tuple[int, ...], classes: int, width: int = 10) -> None:
-        super().__init__()
-        self.width = width
-        self.hidden, self.head = nn.Linear(64, width), nn.Linear(width, classes)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.head(self.hidden(x.flatten(1)).view(-1, self.width).relu())
-
-
-class Joined(nn.Module):
-    """Channels of two layers side by side, whose units in a narrower model would be other ones."""
-
-    def __init__(self, classes: int) -> None:
-        super().__init__()
-        self.one, self.other = nn.Linear(64, 6), nn.Linear(64, 6)
-        self.head = nn.Linear(12, classes)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.head(torch.cat((self.one(x.flatten(1)), self.other(x.flatten(1))), 1))
-
-
 class Modulated(nn.Module):
     """A layer with a matrix of its own."""
 
@@ -92,7 +68,7 @@ MODELS: list[tuple[ModelPart, Any]] = [
     (CausalLM(config=GPT), TEXT),
     (CausalLM(config=LLAMA), TEXT),
     (SequenceClassifier(config={**BERT, "vocab_size": 20}), TEXT),
-    (Module(module="test_widths:Wide"), (8, 8)),
+    (Module(module="toys_levels:Wide"), (8, 8)),
 ]
 
 
@@ -142,7 +118,7 @@ def test_widths_are_rounded_up() -> None:
 @pytest.mark.parametrize(
     ("part", "shape", "shift", "text"),
     [
-        (Module(module="test_widths:Joined"), (8, 8), 0, "head of a narrower model does not compute"),
+        (Module(module="toys_levels:Joined"), (8, 8), 0, "head of a narrower model does not compute"),
         (Module(module="test_widths:Modulated"), (8, 8), 0, "mixing is a Mixing, which cannot be cut"),
         (ResNet(depth=14, personal=()), IMAGE, -1, "group2.1.conv1 of a narrower model does not compute"),
         (Torchvision(model="resnext50_32x4d"), IMAGE, 0, "layer1.0.conv2 is a convolution in 32 groups"),

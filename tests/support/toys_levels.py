@@ -1,4 +1,4 @@
-"""A model of several widths whose training can be followed with pencil and paper."""
+"""Models of several widths: one that can be followed with pencil and paper, and modules that can or cannot be cut."""
 
 from typing import ClassVar
 
@@ -48,3 +48,27 @@ class Normed(nn.Sequential):
     def __init__(self, input_shape: tuple[int, ...], classes: int) -> None:
         conv, head = nn.Conv2d(input_shape[0], 6, 3), nn.Linear(6, classes)
         super().__init__(conv, nn.BatchNorm2d(6), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), head)
+
+
+class Wide(nn.Module):
+    """A module with a parameter `width`."""
+
+    def __init__(self, input_shape: tuple[int, ...], classes: int, width: int = 10) -> None:
+        super().__init__()
+        self.width = width
+        self.hidden, self.head = nn.Linear(64, width), nn.Linear(width, classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.hidden(x.flatten(1)).view(-1, self.width).relu())
+
+
+class Joined(nn.Module):
+    """Channels of two layers side by side, whose units in a narrower model would be other ones."""
+
+    def __init__(self, classes: int) -> None:
+        super().__init__()
+        self.one, self.other = nn.Linear(64, 6), nn.Linear(64, 6)
+        self.head = nn.Linear(12, classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(torch.cat((self.one(x.flatten(1)), self.other(x.flatten(1))), 1))
