@@ -1,6 +1,8 @@
 """Clients with narrower models than the server's, by hand, and where they are FedAvg or FedBuff."""
 
 import math
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -439,6 +441,36 @@ def test_levels_fit_the_memory_of_devices(simulate: Simulate, tmp_path: Any) -> 
     raw["capacity"] = {**LEVELS, "by": "memory"}
     facts = simulate(raw, "--dry").info["levels"]
     assert [one["clients"] for one in facts.values()] == [2, 2, 2]
+
+
+STEP = """
+import resource, sys, torch
+from raysim.models import Torchvision
+from raysim.models.build import initialise
+
+def step(module, batch):
+    optimizer = torch.optim.SGD(module.parameters(), 0.1, momentum=0.9)
+    torch.nn.functional.cross_entropy(module(torch.randn(batch, 3, 32, 32)), torch.zeros(batch).long()).backward()
+    optimizer.step()
+
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+resnet = lambda width: initialise(Torchvision(model="resnet18"), (3, 32, 32), 10, 0, width)
+step(resnet(0.05), 2)  # loads what it needs
+before = peak()
+step(resnet(float(sys.argv[1])), 64)
+print(peak() - before)
+"""
+
+
+@pytest.mark.slow
+def test_a_quarter_of_the_widths_takes_less_than_a_third_of_the_memory() -> None:
+    """Of a ResNet-18, as the operating system counts a training step with momentum; it may keep what is freed."""
+    took = [
+        int(subprocess.run([sys.executable, "-c", STEP, str(level)], capture_output=True, check=True, text=True).stdout)
+        for level in (1.0, 0.25)
+    ]
+    assert 0 < took[1] < took[0] / 3
+    assert took[0] > 100_000, took  # KiB: gradients, momentum and what the backward pass keeps
 
 
 def test_shares_are_kept_exactly(simulate: Simulate) -> None:
