@@ -39,12 +39,15 @@ def lines(views: Sequence[View]) -> tuple[Line, list[Line], list[str]]:
     return (*_HEADS, "last"), [(*line[:-2], " ".join(line[-2:]).strip()) for line in found], reasons
 
 
-def labels(views: Sequence[View]) -> dict[str, str]:
-    """Returns, by a run's path, what tells it from the others: values of the keys in which they differ."""
+def labels(views: Sequence[View], seeds: bool = True) -> dict[str, str]:
+    """Returns, by a run's path, what tells it from the others: values of the keys in which they differ.
+
+    seeds: whether the seed is one of them.
+    """
     runs = RunSet([one.run for one in views if one.run])
     if not runs.runs:
         return {}
-    groups, seeds = grouped(runs), "seed" in runs.varying
+    groups, seeds = grouped(runs), seeds and "seed" in runs.varying
     of = {run.id: group.label for group in groups.groups for run in group.runs}
     return {
         one.path: of[one.run.id] + (f", seed={one.run.info.get('seed')}" if seeds else "") for one in views if one.run

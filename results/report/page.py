@@ -66,7 +66,7 @@ def report(
     values: dict[str, Any] = {
         "title": f"{', '.join(names[:3])}{' and others' if len(names) > 3 else ''}: {count(len(runs), 'run')}",
         "groups": groups,
-        "best": _best(groups),
+        "best": headline(groups),
         "runs": _html(pd.DataFrame(rows, columns=list(heads))),
         "reasons": reasons,
         "differ": _html(_differing(groups)) if len(groups) > 1 else "",
@@ -91,13 +91,14 @@ def _html(frame: pd.DataFrame) -> str:
     return frame.to_html(index=False, border=0, na_rep="")
 
 
-def _best(groups: Groups) -> str:
+def headline(groups: Groups) -> str:
     """Returns what `raysim compare` says of the groups at equal virtual time or, where that is not in seconds, after
     equal rounds; empty if no run is over, or nothing was evaluated."""
     runs = groups.runs
     cost = "virtual_time" if groups.timed else "rounds"
-    metrics = readings(runs, subjects=[runs.subject], splits=["test"])["metric"].unique()
-    if not len(metrics):
+    metrics = readings(runs, subjects=[runs.subject], splits=["test"])["metric"].unique().tolist()
+    metrics.sort(key=lambda metric: metric != "accuracy")
+    if not metrics:
         return ""
     try:
         totals = ("virtual_time", "up_bytes", "down_bytes")

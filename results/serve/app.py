@@ -1,22 +1,26 @@
-"""The pages: the list of runs, the curves of chosen runs, which follow those that go on, and their whole report."""
+"""The pages: the list of sweeps and runs, curves of chosen runs, which follow those that go on, and their report."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property, partial
 from importlib.resources import files
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 from aiohttp import web
 
+from results.groups import grouped
 from results.info import NotARun
-from results.listing import labels
+from results.listing import labels, states
 from results.load import Folder, readable
 from results.measure import NotComparable
 from results.reader import NoRuns
-from results.report.page import filled, report
+from results.report.page import filled, headline, report
 from results.report.sections import CURVES, SECTIONS
 from results.runs import Runs
 from results.serve.guard import Guard
@@ -40,7 +44,8 @@ def application(folder: Path, guard: Guard) -> web.Application:
 
         return answer
 
-    for path, make in (("/", _list), ("/runs", _report), ("/report", _report)):
+    known: dict[str, Sweep] = {}
+    for path, make in (("/", partial(_list, known)), ("/runs", _report), ("/report", _report)):
         app.router.add_get(path, answering(make))
     app.router.add_get("/live.js", _script)
     return app
@@ -51,16 +56,64 @@ async def _script(_: web.Request) -> web.Response:
     return web.Response(text=text, content_type="text/javascript")
 
 
-def _list(runs: Folder, request: web.Request) -> str:
-    """The list of the runs whose path, status or differing keys hold all words that are asked for."""
+@dataclass(frozen=True)
+class Sweep:
+    """The runs of a folder within the one that is served, or those that lie in that itself, whose name is empty."""
+
+    name: str
+    views: tuple[View, ...]
+
+    @cached_property
+    def best(self) -> str:
+        """The headline of the report on it; empty for single runs, and where they cannot be compared."""
+        some = [one.run for one in self.views if one.readable and one.run]
+        if not self.name or len(some) < 2:
+            return ""
+        try:
+            return headline(grouped(Runs(some)))
+        except (NotARun, NotComparable, OSError):
+            return ""
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """What tells each run from the others, by path."""
+        return labels(self.views, seeds=False)
+
+    @property
+    def states(self) -> str:
+        return states(self.views)
+
+    @property
+    def query(self) -> str:
+        """Asks for all of its runs."""
+        return urlencode([("run", one.path) for one in self.views])
+
+    def having(self, words: list[str]) -> list[View]:
+        """Returns the runs whose path, status, seed or differing keys hold all words."""
+        texts = [
+            f"{one.path} {one.status} {self.names.get(one.path, '')}, seed={one.keys.get('seed')}" for one in self.views
+        ]
+        pairs = zip(self.views, texts, strict=True)
+        return [one for one, text in pairs if all(word in text.lower() for word in words)]
+
+
+def _list(known: dict[str, Sweep], runs: Folder, request: web.Request) -> str:
+    """The list of sweeps, and of the runs that hold all words that are asked for.
+
+    known: the sweeps of the last look, which stay as long as none of their runs has changed.
+    """
     every: list[View] = []
     with suppress(NoRuns):
         every = runs.look()
-    words, names = request.query.get("q", "").lower().split(), labels(every)
-    texts = {one.path: f"{one.path} {one.status} {names.get(one.path, '')}".lower() for one in every}
-    views = [one for one in every if all(word in texts[one.path] for word in words)]
-    asked = {"words": request.query.get("q", ""), "number": len(every), "names": names}
-    return filled("serve/list.html.j2", title=str(runs.folder), views=views, **asked)
+    words = request.query.get("q", "").lower().split()
+    for name, inside in groupby(every, lambda one: one.path.rpartition("/")[0].partition("/")[0]):
+        views = tuple(inside)
+        if (before := known.get(name)) is None or [*map(id, before.views)] != [*map(id, views)]:
+            known[name] = Sweep(name, views)
+    shown = {one.path.rpartition("/")[0].partition("/")[0] for one in every}
+    sweeps = [(known[name], known[name].having(words)) for name in sorted(shown, key=lambda name: (not name, name))]
+    asked = {"words": request.query.get("q", ""), "number": len(every), "chosen": sum(len(of) for _, of in sweeps)}
+    return filled("serve/list.html.j2", title=str(runs.folder), sweeps=[pair for pair in sweeps if pair[1]], **asked)
 
 
 def _report(runs: Folder, request: web.Request) -> str:
