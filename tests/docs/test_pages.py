@@ -1,8 +1,10 @@
 """What the pages of the documentation say is run: commands, scenario files and Python, page by page, from the top.
 
 A block with a title is a file that later blocks use. `raysim run` and `raysim sweep` get `--inline`, and runs are made
-short. A comment before a block says that it fails, or why it is not run. Text below a block that fails is in what the
-block prints.
+short. A comment before a block says that it fails, or why it is not run. Commands in sentences are run, too, if they
+name a file or folder. Text below a block that fails is in what the block prints. Below one that does not fail, its
+words are, unless a comment says that it is of whole runs, because numbers of short ones differ. `python
+tests/docs/test_pages.py PAGE` runs a page as it is, in an empty folder with `scenarios/`, and writes its numbers anew.
 """
 
 import re
@@ -10,7 +12,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from glob import glob
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,6 +28,9 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted(path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md"))
 ROUNDS = 5  # that runs have at most
 BLOCK = re.compile(r'(?:<!-- (.*?) -->\n)?^```(\w+)(?: title="(.*?)")?\n(.*?)^```$', re.DOTALL | re.MULTILINE)
+WHOLE = "of whole runs"  # said before a text that short runs do not print
+PROSE = re.compile(r"(?<!`)`(raysim [a-z][^`A-Z>:]*[/.][^`A-Z>:]*)`")
+EITHER = re.compile(f"{BLOCK.pattern}|{PROSE.pattern}", re.DOTALL | re.MULTILINE)
 SNIPPET = re.compile(r'^--8<-- "(.+)"$', re.MULTILINE)
 
 pytestmark = [pytest.mark.docs, pytest.mark.usefixtures("here")]
@@ -42,7 +47,10 @@ class Block(NamedTuple):
 
 def blocks(page: str) -> list[Block]:
     text = (ROOT / "docs" / page).read_text()
-    found = [Block(*(part or "" for part in parts)) for parts in BLOCK.findall(text)]
+    parts = (found.groups() for found in EITHER.finditer(text))
+    found = [
+        Block("", "sh", "", " ".join(said.split())) if said else Block(*(b or "" for b in of)) for *of, said in parts
+    ]
     return [b._replace(text=SNIPPET.sub(lambda file: (ROOT / file[1]).read_text(), b.text)) for b in found]
 
 
@@ -77,19 +85,21 @@ def test_the_pages_are_found() -> None:
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)])
 def test_what_a_page_says_works(page: str, place: Path) -> None:
     names: dict[str, Any] = {"__name__": f"page_{page}"}
-    printed: str | None = None  # by the last block, if it failed as the page says
+    printed, fails = "", False  # by the last block, and whether it failed, as the page says
     for block in blocks(page):
-        if printed is not None and block.language == "text":
+        if block.language == "text" and fails:
             lines = [" ".join(line.split()) for line in block.text.replace("\n...", "").splitlines()]
-            assert all(line in printed for line in lines), (block.text, printed)
-        printed = None
+            assert all(line in " ".join(printed.split()) for line in lines), (block.text, printed)
+        elif block.language == "text" and printed:
+            assert block.note == WHOLE or not {*words(block.text)} - {*words(printed)}, (block.text, printed)
+            continue  # a block of several commands may have several texts
+        printed, fails = "", block.note == "fails"
         if block.note.startswith("not run: "):
             continue
         assert block.note in ("", "fails"), block.note
         if block.language == "sh":
             for command in block.text.replace("\\\n", " ").splitlines():
-                output = _run(command, fails=block.note == "fails")
-                printed = " ".join(output.split()) if block.note == "fails" else None
+                printed += _run(command, fails=fails)
         elif block.language in ("python", "yaml") and block.title:
             (place / block.title).write_text(_short(block.text))
             assert block.language == "yaml" or compile(block.text, block.title, "exec")
@@ -99,6 +109,12 @@ def test_what_a_page_says_works(page: str, place: Path) -> None:
             _check(block.text)
         else:
             assert block.language == "text", f"{page}: a block is of {block.language}, which nothing checks"
+
+
+def words(text: str) -> tuple[str, ...]:
+    """What output has beside numbers, and what stands or falls with them, such as marks."""
+    of_numbers = r"\d|^of$|^reached|:$"  # labels with a number, too
+    return tuple(word for word in text.split() if re.search("[a-z]", word) and not re.search(of_numbers, word))
 
 
 def _run(command: str, *, fails: bool) -> str:
@@ -124,3 +140,38 @@ def _check(text: str) -> None:
         raysim.load_sweep("sweep.yaml")
     else:
         raysim.parse_scenario(found)
+
+
+def shape(line: str) -> str:
+    """A line of output without its numbers, marks and spaces."""
+    return re.sub(r"[†*\s]|\(#.*?\)", "", re.sub(r"[\d.]*\d", "#", line))
+
+
+def remade(page: str, printed_by: Callable[[str], str]) -> str:
+    """Returns a page with the numbers that its commands print. printed_by: runs a block of commands."""
+    text, printed = (ROOT / "docs" / page).read_text(), ""
+
+    def again(found: re.Match[str]) -> str:
+        nonlocal printed
+        note, language, title, content, said = found.groups()
+        if language == "text" and note in (None, WHOLE):
+            fresh: dict[str, list[str]] = {}
+            for line in printed.splitlines():
+                fresh.setdefault(shape(line), []).append(line)
+            lines = [(fresh.get(shape(line)) or [line]).pop(0) for line in content.splitlines()]
+            return found[0].replace(content, "\n".join([*lines, ""]))
+        if title:
+            Path(title).write_text(SNIPPET.sub(lambda file: (ROOT / file[1]).read_text(), content))
+        elif (said or language == "sh") and not note:
+            printed = printed_by(said or content)
+        return found[0]
+
+    return EITHER.sub(again, text)
+
+
+if __name__ == "__main__":
+
+    def run(script: str) -> str:
+        return subprocess.run(["bash", "-ec", script], check=True, capture_output=True, text=True).stdout
+
+    (ROOT / "docs" / sys.argv[1]).write_text(remade(sys.argv[1], run))
