@@ -44,7 +44,7 @@ def application(folder: Path, guard: Guard) -> web.Application:
 
         return answer
 
-    known: dict[str, Sweep] = {}
+    known: dict[str, SweepView] = {}
     for path, make in (("/", partial(_list, known)), ("/runs", _report), ("/report", _report)):
         app.router.add_get(path, answering(make))
     app.router.add_get("/live.js", _script)
@@ -57,7 +57,7 @@ async def _script(_: web.Request) -> web.Response:
 
 
 @dataclass(frozen=True)
-class Sweep:
+class SweepView:
     """The runs of a folder within the one that is served, or those that lie in that itself, whose name is empty."""
 
     name: str
@@ -97,7 +97,7 @@ class Sweep:
         return [one for one, text in pairs if all(word in text.lower() for word in words)]
 
 
-def _list(known: dict[str, Sweep], runs: Folder, request: web.Request) -> str:
+def _list(known: dict[str, SweepView], runs: Folder, request: web.Request) -> str:
     """The list of sweeps, and of the runs that hold all words that are asked for.
 
     known: the sweeps of the last look, which stay as long as none of their runs has changed.
@@ -109,7 +109,7 @@ def _list(known: dict[str, Sweep], runs: Folder, request: web.Request) -> str:
     for name, inside in groupby(every, lambda one: one.path.rpartition("/")[0].partition("/")[0]):
         views = tuple(inside)
         if (before := known.get(name)) is None or [*map(id, before.views)] != [*map(id, views)]:
-            known[name] = Sweep(name, views)
+            known[name] = SweepView(name, views)
     shown = {one.path.rpartition("/")[0].partition("/")[0] for one in every}
     sweeps = [(known[name], known[name].having(words)) for name in sorted(shown, key=lambda name: (not name, name))]
     asked = {"words": request.query.get("q", ""), "number": len(every), "chosen": sum(len(of) for _, of in sweeps)}
