@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from results import style
 from results.groups import Groups
-from results.readings import REAL_TIME, of_models, readings, with_nan
+from results.readings import REAL_TIME, epsilon_of, of_models, readings, with_nan
 
 AXES = {
     "round": "round",
@@ -25,13 +26,17 @@ AXES = {
 
 
 def evaluated(groups: Groups, subject: str | None = None) -> pd.DataFrame:
-    """Returns the evaluations of all runs to draw, with the group's place, and AXES: what had been spent by then.
+    """Returns the evaluations of all runs to draw, with the group's place, and AXES: what had been spent by then; and
+    with the run's epsilon, if any run has a finite one.
 
     subject: client, unseen or peer, whose mean in each run is taken; None: the global model or, in runs without one,
     all peers together, with how far they are apart.
     """
     subjects = [subject] if subject else ["global", "peers"]
     frame = groups.placed(readings(groups.drawn, subjects=subjects, costs=("bytes", REAL_TIME)))
+    epsilons = {run.id: epsilon_of(run) for run in groups.drawn.runs}
+    private = any(epsilon is not None and math.isfinite(epsilon) for epsilon in epsilons.values())
+    frame = frame.assign(epsilon=frame["run"].map(epsilons) if private else np.nan)
     apart = frame[(frame["subject"] == "peers") & frame["metric"].str.startswith("consensus")]
     return frame if subject else pd.concat([of_models(frame), apart])
 

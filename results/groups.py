@@ -59,6 +59,13 @@ class Groups:
         """Returns a group's label for a legend; None if there is only one group."""
         return self.groups[place].label if len(self) > 1 else None
 
+    @cached_property
+    def methods(self) -> list[str]:
+        """For each group, what it is but for its privacy, such as `fedbuff`; all are alike if nothing else differs."""
+        keys = [key for key in self.keys if not key.startswith(("privacy", "release"))]
+        scenarios = [group.first.keys for group in self.groups]
+        return labels(keys, [tuple(map(scenario.get, keys)) for scenario in scenarios], scenarios)
+
     def frame(self, table: str, columns: Sequence[str], filter: pc.Expression | None = None) -> pd.DataFrame:
         """Returns a table's rows of all runs to draw, with these columns, `run`, and `group`, the group's place."""
         return self.placed(self.drawn.pandas(table, ["run", *columns], filter, keys=[]))

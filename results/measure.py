@@ -13,8 +13,8 @@ from results.readings import COSTS, OVER
 from results.texts import in_full, quoted
 
 # Metrics that are totals of a whole run, and not evaluations of a model. staleness: mean over the updates used.
-# seconds: real time.
-TOTALS = ("virtual_time", "up_bytes", "down_bytes", "local_steps", "staleness", "seconds")
+# seconds: real time. epsilon: of the most exposed client.
+TOTALS = ("virtual_time", "up_bytes", "down_bytes", "local_steps", "staleness", "epsilon", "seconds")
 _SUBJECTS = ("global", "slice", "client", "unseen", "peer")
 _BEST = ("best", "at_best_validation")
 _OF_LAST = re.compile(r"(max|min|mean)_of_last_([1-9]\d*)")

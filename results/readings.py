@@ -7,6 +7,7 @@ null is left out, because the metric is not defined there, and NaN makes NaN.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from results.reader import Run
 from results.run_set import RunSet
 
 if TYPE_CHECKING:
@@ -191,6 +193,15 @@ def _energy(runs: RunSet) -> Iterator[Spent]:
         power, lasted = watts[str(run)], rows["arrived_at"] - rows["dispatched_at"]
         of_each = power[rows["client"].to_numpy(int)] if power.ndim else power  # that of each client, or of any
         yield str(run), rows["arrived_at"].to_numpy(), np.cumsum(of_each * lasted.to_numpy())
+
+
+def epsilon_of(run: Run) -> float | None:
+    """Returns the epsilon of the most exposed client of a run: infinite without `privacy`, or without noise; None where
+    the run does not say it yet."""
+    if (run.info.get("scenario") or {}).get("privacy") is None:
+        return math.inf
+    found = run.info.get("privacy")
+    return None if found is None else math.inf if found["epsilon"] is None else float(found["epsilon"])
 
 
 def with_nan(table: pd.DataFrame, values: SeriesGroupBy[Any, Any]) -> pd.DataFrame:

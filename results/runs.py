@@ -171,7 +171,9 @@ class Runs(RunSet):
     def measure(self, **how: Unpack[How]) -> Measure:
         """Returns how these runs are measured. Raises NotComparable for settings that make no sense together."""
         others: dict[str, Any] = dict(how)
-        metrics, targets = _listed(others.pop("metric", "accuracy")), tuple(others.pop("target", ()))
+        private = any((run.info.get("privacy") or {}).get("epsilon") is not None for run in self.runs)
+        usual = ("accuracy", "epsilon") if private and not others.get("at") else ("accuracy",)
+        metrics, targets = _listed(others.pop("metric", usual)), tuple(others.pop("target", ()))
         subject = others.pop("subject", None) or self.subject
         if (at := others.get("at")) and at[1] == "common":
             others["at"] = at[0], common_budget(self, at[0])

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from results.measure import TOTALS, Measure, NotComparable, require_of
-from results.readings import COSTS, MOMENT, WHAT, last, moments, readings
+from results.readings import COSTS, MOMENT, WHAT, epsilon_of, last, moments, readings
 from results.run_set import RunSet
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ _SOURCES = {  # total: (table, column, aggregate)
     "down_bytes": ("steps", "down_bytes", "sum"),
     "local_steps": ("updates", "local_steps", "sum"),
     "staleness": ("updates", "staleness", "mean"),
+    "epsilon": ("steps", "epsilon", "max"),
 }
 
 
@@ -120,6 +121,9 @@ def _total(runs: RunSet, name: str, measure: Measure) -> dict[str, float]:
     if name == "seconds":
         seconds = {run.id: (run.info.get("seconds") or {}).get("total") for run in runs.runs}
         return {run: total for run, total in seconds.items() if total is not None}
+    if name == "epsilon" and measure.at is None:
+        epsilons = {run.id: epsilon_of(run) for run in runs.runs}
+        return {run: epsilon for run, epsilon in epsilons.items() if epsilon is not None and math.isfinite(epsilon)}
     table, column, aggregate = _SOURCES[name]
     used = pc.field("status") == "used" if name == "staleness" else None  # others count all rows
     rows = runs.pandas(table, ["run", "step", column], used, keys=[]).astype({"run": str})

@@ -46,7 +46,10 @@ class Format(StrEnum):
 _Keys = Annotated[list[str] | None, typer.Option(metavar="KEY", help="Make a column for each value of a key.")]
 _Metrics = Annotated[
     list[str] | None,
-    typer.Option(help="accuracy, loss, ..., virtual_time, up_bytes, down_bytes, local_steps, staleness or seconds."),
+    typer.Option(
+        help="accuracy, loss, ..., virtual_time, up_bytes, down_bytes, local_steps, staleness, epsilon or seconds; by "
+        "default accuracy, and epsilon where runs have one."
+    ),
 ]
 _Reduce = Annotated[
     str,
@@ -112,7 +115,6 @@ def compare(
     """
     with refusing_wrong_runs() as notes:
         how: How = {
-            "metric": metric or "accuracy",
             "reduce": reduce,
             "target": [parse_target(text) for text in target or []],
             "cost": [name.strip() for name in cost.split(",")],
@@ -121,6 +123,8 @@ def compare(
             "split": split,
             "over": over,
         }
+        if metric:
+            how["metric"] = metric
         rows: dict[str, Any] = {"by": by, "columns": columns or [], "paired": paired, "baseline": baseline or []}
         rows["unfinished"] = unfinished
         found = load(*runs).compared(**rows, **how)

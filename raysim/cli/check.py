@@ -10,13 +10,20 @@ from rich.markup import escape
 from raysim.cli.ending import refuse
 from raysim.cli.options import Overrides, ScenarioFiles
 from raysim.laws.subject import Subject
-from raysim.parts.errors import ScenarioError
+from raysim.parts.errors import Problem, ScenarioError
 from raysim.parts.own import WrongClass
 from raysim.runs.inspection import inspect
+from raysim.scenario import Scenario
 from raysim.scenario.checks import notes_of
 from raysim.sweep import load_sweep
 from raysim.sweep.settings import ScenarioFile
 from results.terminal import Terminal
+
+_NO_NOISE = Problem(
+    "release",
+    "must add the noise that --epsilon finds the size of, got none; add `release: {name: gaussian, multiplier: 1.0}`, "
+    "`uplink: [{name: clip_norm, max: 1.0}]` and `privacy: {delta: 1.0e-5}`, and then give --epsilon again",
+)
 
 
 def check(
@@ -40,13 +47,15 @@ def check(
     wrong = []
     for path in scenarios:
         try:
-            meets = [] if epsilon is None else ["release.multiplier=auto", f"privacy.epsilon={epsilon}"]
-            plan = load_sweep(path, [*(overrides or []), *meets])
+            plan = load_sweep(path, overrides or [])
         except ScenarioError as error:
             wrong.append(error)
             continue
         found = plan.scenarios()
-        inspected = [inspect(scenario) for scenario in found] if data or meets else []
+        if epsilon is not None and not any(map(_is_private, found)):
+            wrong.append(ScenarioError(str(path), [_NO_NOISE]))
+            continue
+        inspected = [inspect(_meeting(scenario, epsilon)) for scenario in found] if data or epsilon is not None else []
         if problems := dict.fromkeys(problem for one in inspected for problem in one.problems):
             wrong.append(ScenarioError(str(path), list(problems)))
             continue
@@ -57,12 +66,29 @@ def check(
         typer.echo(f"{path}: right ({first.name}, {first.algorithm.name}, {first.data.clients} clients{runs})")
         for text in told:
             typer.echo(f"{path}: data: {text}")
-        for text in dict.fromkeys(text for one in inspected for text in one.privacy):
-            typer.echo(f"{path}: privacy: {text}")
+        guaranteed: dict[str, str] = {}  # and by which run first
+        for scenario, one in zip(found, inspected, strict=False):
+            for text in one.privacy:
+                guaranteed.setdefault(text, f"{scenario.name}, seed {scenario.seed}: " if runs else "")
+        for text, run in guaranteed.items():
+            typer.echo(f"{path}: privacy: {run}{text}")
         for note in dict.fromkeys(note for notes in noted for note in notes):
             typer.echo(f"{path}: note: {note}")
     if wrong:
         refuse(*wrong)
+
+
+def _is_private(scenario: Scenario) -> bool:
+    return scenario.release is not None and scenario.privacy is not None
+
+
+def _meeting(scenario: Scenario, epsilon: float | None) -> Scenario:
+    """Returns a scenario with the least noise that keeps to an epsilon; the same one without noise."""
+    if epsilon is None or scenario.release is None or scenario.privacy is None:
+        return scenario
+    changes = {"release": {"multiplier": "auto"}, "privacy": {"epsilon": epsilon}}
+    blocks = {key: getattr(scenario, key).model_copy(update=change) for key, change in changes.items()}
+    return scenario.model_copy(update=blocks)
 
 
 def proposals(paths: list[Path]) -> None:

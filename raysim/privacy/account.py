@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from functools import cache
-from importlib.metadata import version
 from typing import Any, NamedTuple
 
 from raysim.parts.errors import BadInput
@@ -13,7 +11,7 @@ from raysim.privacy.exposure import Shares, shares_of
 from raysim.privacy.gaussian import epsilon_of, mu_of
 from raysim.privacy.privacy import Privacy
 from raysim.privacy.release import Release
-from raysim.privacy.sampled import LIBRARY, Sampled
+from raysim.privacy.sampled import Sampled
 from raysim.terms import Arrival
 
 _ROUNDING = 1 + 1e-9  # what an epsilon may exceed its limit by
@@ -129,24 +127,24 @@ class Account:
 
     def columns(self, clients: Sequence[int]) -> dict[str, list[Any]]:
         """Returns the table `privacy`. clients: the numbers of those that could take part."""
-        squares = [self._exposure.squares.get(client, 0.0) for client in clients]
-        of = {square: self._epsilon(square) for square in {*squares}}
         return {
             "client": list(clients),
             "uses": [self._exposure.uses[client] for client in clients],
-            "squared_weights": squares,
-            "epsilon": [of[square] if math.isfinite(of[square]) else None for square in squares],
+            "squared_weights": [self._exposure.squares.get(client, 0.0) for client in clients],
+            "epsilon": [_finite(self.of(client)) for client in clients],
         }
 
-    def outcome(self, clients: int) -> dict[str, Any]:
-        """Returns what run.json says of it. clients: the number of those that could take part."""
-        privacy, squares = self._privacy, sorted(self._exposure.squares.values())
-        middle = clients - len(squares)  # clients that no step used come first
-        median = _median([0.0] * middle + squares) if clients else 0.0
+    def of(self, client: int) -> float:
+        """Returns the epsilon of a client."""
+        return self._epsilon(self._exposure.squares.get(client, 0.0))
+
+    def outcome(self, clients: Sequence[int]) -> dict[str, Any]:
+        """Returns what run.json says of it. clients: the numbers of those that could take part."""
+        privacy, epsilons = self._privacy, sorted(map(self.of, clients)) or [0.0]
         as_if = {key: value for key in ("population", "cohort") if (value := getattr(privacy, key)) is not None}
         return {
-            "epsilon": self.worst,
-            "epsilon_median": _finite(self._epsilon(median)),
+            "epsilon": _finite(epsilons[-1]),
+            "epsilon_median": _finite(epsilons[(len(epsilons) - 1) // 2]),
             "delta": privacy.delta,
             "multiplier": self._plan.multiplier,
             "unit": "client",
@@ -166,25 +164,14 @@ class SampledAccount(Account):
         self._exposure.step(shares_of(arrivals, weights))
         return None
 
-    def _epsilon(self, square: float) -> float:
+    def of(self, client: int) -> float:
         assert self._plan.sampled is not None
-        return _sampled_epsilon(self._plan.sampled, self._plan.multiplier, self._exposure.steps)
+        return self._plan.sampled.epsilon(self._plan.multiplier, self._exposure.steps)
 
-    def outcome(self, clients: int) -> dict[str, Any]:
+    def outcome(self, clients: Sequence[int]) -> dict[str, Any]:
         sampled = self._plan.sampled
         assert sampled is not None
-        sampling = {"sampling": "poisson", "probability": sampled.probability, "accountant": sampled.accountant}
-        return {**super().outcome(clients), **sampling, "library": f"{LIBRARY} {version(LIBRARY)}"}
-
-
-@cache
-def _sampled_epsilon(sampled: Sampled, multiplier: float, steps: int) -> float:
-    return sampled.epsilon(multiplier, steps)
-
-
-def _median(values: Sequence[float]) -> float:
-    """Returns the median; of an even number of values, the lower one of the two in the middle."""
-    return values[(len(values) - 1) // 2]
+        return {**super().outcome(clients), "probability": sampled.probability, **sampled.facts}
 
 
 def _finite(value: float) -> float | None:

@@ -6,6 +6,7 @@ privacy, 2022): its mu is what a client can move the result by, in standard devi
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 _STEPS = 200  # of a bisection, which halves a range each time and ends where doubles end
 
@@ -18,6 +19,7 @@ def delta_of(mu: float, epsilon: float) -> float:
     return math.exp(_log_cdf(near)) - math.exp(epsilon + _log_cdf(far))
 
 
+@lru_cache(4096)
 def epsilon_of(mu: float, delta: float, curve: Callable[[float, float], float] = delta_of) -> float:
     """Returns the least epsilon of a mechanism for a delta; infinite without noise, where mu is infinite.
 

@@ -22,11 +22,11 @@ class Privacy(Part):
     accountant: Literal["exact", "rdp", "pld"] = "exact"
     """exact: what all steps show of a client is one Gaussian mechanism, whose epsilon has a closed form. rdp and pld:
     Renyi divergences and privacy loss distributions of the package dp-accounting, raysim-fl[privacy], for sampled
-    clients."""
+    clients or, with unit: sample, for samples that `local.batches: poisson` draws."""
     sampling: Literal["auto", "none", "poisson"] = "auto"
     """poisson: each client takes part in each step with the same probability, drawn anew, and nobody sees who does,
-    which lowers epsilon; needs `world.dispatch.probability`, rounds that wait for all, and accountant rdp or pld. none:
-    it is known who takes part when, as in every asynchronous run. auto: as the accountant asks."""
+    which lowers epsilon; for clients, it needs `world.dispatch.probability`, rounds that wait for all, and accountant
+    rdp or pld. none: it is known who takes part when, as in every asynchronous run. auto: as the accountant asks."""
     population: Count | None = None
     """As if there were so many clients, from which a step samples. null: as many as there are."""
     cohort: Count | None = None
@@ -42,10 +42,9 @@ class Privacy(Part):
 
     @model_validator(mode="after")
     def _counts_samples(self) -> Self:
-        others = {"accountant": "exact", "sampling": "auto", "epsilon": None, "population": None, "cohort": None}
-        for key, default in others.items() if self.unit == "sample" else ():
-            if (got := getattr(self, key)) != default:
-                raise ValueError(f"{key} must be left out with unit: sample, got {got}; each step counts in full there")
+        for key in ("epsilon", "population", "cohort") if self.unit == "sample" else ():
+            if (got := getattr(self, key)) is not None:
+                raise ValueError(f"{key} must be left out with unit: sample, got {got}; it is for clients")
         return self
 
     @model_validator(mode="after")

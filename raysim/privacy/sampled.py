@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+from importlib.metadata import version
 from typing import Any, NamedTuple
 
 LIBRARY = "dp-accounting"
@@ -17,14 +19,15 @@ def drawn_alone(probability: float, clients: int) -> float:
 
 
 class Sampled(NamedTuple):
-    """Steps of independent Gaussian noise, each of whose clients is drawn with the same probability."""
+    """Steps of independent Gaussian noise, each of whose clients, or samples, is drawn with the same probability."""
 
     accountant: str  # rdp or pld
     probability: float
     delta: float
 
+    @cache  # noqa: B019 - of tuples of numbers
     def epsilon(self, multiplier: float, steps: int) -> float:
-        """Returns the epsilon of so many steps. It takes some seconds."""
+        """Returns the epsilon of so many steps. It takes up to some seconds."""
         if not steps:
             return 0.0
         accountant = self._new()
@@ -41,7 +44,16 @@ class Sampled(NamedTuple):
         start = dp_accounting.LowerEndpointAndGuess(0.3, 1.0)
         return float(dp_accounting.calibrate_dp_mechanism(self._new, made, epsilon, self.delta, start, tol=1e-4))
 
+    @property
+    def facts(self) -> dict[str, str]:
+        """What run.json says of it."""
+        library = f"{LIBRARY} {version(LIBRARY)}"
+        return {"sampling": "poisson", "accountant": self.accountant, "library": library}
+
     def _new(self) -> Any:
+        from absl import logging
+
+        logging.set_verbosity(logging.ERROR)  # else it warns of orders that it leaves out
         if self.accountant == "rdp":
             from dp_accounting.rdp import RdpAccountant
 

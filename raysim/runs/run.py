@@ -30,6 +30,7 @@ from raysim.runs.previous import EarlierRuns, OutOfDate, going_on, locked
 from raysim.runs.record import RunRecord, now
 from raysim.runs.result import Result
 from raysim.scenario import Scenario
+from raysim.scenario.block_checks import training_problems
 from raysim.scenario.load import scenario_of
 from results import Writer, open_run
 from results.disk import require_folder
@@ -182,16 +183,9 @@ def _write(scenario: Scenario, folder: Path) -> None:
 
 def _unknown(scenario: Scenario) -> Iterator[Problem]:
     """Yields what a dry run cannot know."""
-    dry = "in a dry run, which trains nobody, got"
+    dry = "in a dry run, which trains nobody"
     if math.isinf(min(scenario.run.horizon[:3])):
         got = f"one by {scenario.run.until.trained}" if scenario.run.until else "none"
         cure = "add virtual_time or updates, or run.rounds, or leave out --dry"
-        yield Problem("run.until", f"must have an end that is known {dry} {got}; {cure}")
-    if scenario.needs_losses:
-        policy = scenario.world.dispatch.policy.name
-        text = f"must not need losses {dry} {policy}; take another policy, or run it without --dry"
-        yield Problem("world.dispatch.policy", text)
-    if scenario.delays_follow_training:
-        got = f"compute with {scenario.algorithm.name}, whose clients may stop early"
-        text = f"must not depend on how long clients really train {dry} {got}"
-        yield Problem("world.delay", f"{text}; take other delays, or run it without --dry")
+        yield Problem("run.until", f"must have an end that is known {dry}, got {got}; {cure}")
+    yield from training_problems(scenario, dry, ", or run it without --dry")

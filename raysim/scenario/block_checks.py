@@ -74,6 +74,19 @@ def transform_problems(scenario: Scenario) -> Iterator[Problem]:
             yield Problem(f"uplink.{place}.{key}", text)
 
 
+def training_problems(scenario: Scenario, where: str, cure: str = "") -> Iterator[Problem]:
+    """Yields what makes it known only once clients train who takes part when. where: why it must not, such as "in a dry
+    run". cure: a further way out."""
+    if scenario.needs_losses:
+        policy = scenario.world.dispatch.policy.name
+        text = f"must not depend on losses {where}, got {policy}; take another policy{cure}"
+        yield Problem("world.dispatch.policy", text)
+    if scenario.delays_follow_training:
+        text = f"must not depend on how long clients really train {where}, got compute with {scenario.algorithm.name}"
+        cure = f"take other delays, or another algorithm{cure}"
+        yield Problem("world.delay", f"{text}, whose clients may stop early; {cure}")
+
+
 def level_problems(scenario: Scenario) -> Iterator[Problem]:
     """Yields what cannot go together with clients of several sizes."""
     algorithm, key = scenario.algorithm, "capacity" if scenario.capacity else "clients"

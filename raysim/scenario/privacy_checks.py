@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from raysim.algorithms import Central
 from raysim.local.gradients import PerSample
 from raysim.parts.errors import Problem
+from raysim.scenario.block_checks import training_problems
 from raysim.scenario.schema import Scenario
 from raysim.terms import Arrival, Moment, Population, Round
 from raysim.uplink.bounds import bounded
@@ -22,7 +23,10 @@ def privacy_problems(scenario: Scenario) -> Iterator[Problem]:
     """Yields problems whose paths start at the scenario."""
     release, privacy = scenario.release, scenario.privacy
     if privacy is not None and privacy.unit == "sample":
-        yield from _sample_problems(scenario)
+        yield from _sample_problems(scenario, privacy.accountant)
+    if privacy is not None and privacy.accountant != "exact" and find_spec("dp_accounting") is None:
+        text = f"{privacy.accountant} needs the package dp-accounting, which is not installed; {extra('privacy')}"
+        yield Problem("privacy.accountant", text)
     if release is not None and not isinstance(scenario.algorithm, Central):
         yield Problem("release", f"is for algorithms with a server, got {scenario.algorithm.name}; leave it out")
         return
@@ -40,11 +44,11 @@ def privacy_problems(scenario: Scenario) -> Iterator[Problem]:
         yield from _bound_problems(scenario)
         yield from _weight_problems(scenario.central.at(Moment()))
         yield from _timeline_problems(scenario)
-    if privacy is not None and privacy.accountant != "exact":
+    if privacy is not None and privacy.accountant != "exact" and privacy.unit == "client":
         yield from _sampling_problems(scenario, privacy.accountant)
 
 
-def _sample_problems(scenario: Scenario) -> Iterator[Problem]:
+def _sample_problems(scenario: Scenario, accountant: str) -> Iterator[Problem]:
     """Yields why what clients send would show more of a sample than the noise of their gradients leaves."""
     if not scenario.has_server:
         text = f"must be client or be left out for {scenario.algorithm.name}, which has no server, got sample"
@@ -58,13 +62,14 @@ def _sample_problems(scenario: Scenario) -> Iterator[Problem]:
             text = "must start with per_sample and a number above 0 as its noise where privacy.unit is sample, got"
             names = ", ".join(one.name for one in local.gradients) or "nothing"
             yield Problem(f"{key}.gradients", f"{text} {names}; add, for example, {_NOISY}")
+        if accountant != "exact" and local.batches != "poisson":
+            text = f"must be poisson with privacy.accountant: {accountant}, which takes samples to be drawn, got"
+            yield Problem(f"{key}.batches", f"{text} {local.batches}; change it, or take exact")
     if scenario.central.stops_early:
         name = scenario.algorithm.name
         text = f"must not be {name} where privacy.unit is sample, for when its clients stop shows gradients without"
         yield Problem("algorithm", f"{text} noise; take another algorithm")
-    if scenario.needs_losses:
-        text = "must not pick by losses where privacy.unit is sample, for nothing protects these; take another policy"
-        yield Problem("world.dispatch.policy", text)
+    yield from training_problems(scenario, "where privacy.unit is sample, for nothing protects that")
 
 
 def _sampling_problems(scenario: Scenario, accountant: str) -> Iterator[Problem]:
@@ -85,17 +90,16 @@ def _sampling_problems(scenario: Scenario, accountant: str) -> Iterator[Problem]
         if not right:
             text = f"{must} with privacy.accountant: {accountant}, which takes clients to be sampled"
             yield Problem(key, f"{text}; change it, or take exact")
-    if find_spec("dp_accounting") is None:
-        text = f"{accountant} needs the package dp-accounting, which is not installed; {extra('privacy')}"
-        yield Problem("privacy.accountant", text)
 
 
 def _bound_problems(scenario: Scenario) -> Iterator[Problem]:
     """Yields why an update may be longer than the bound that noise is scaled by."""
     bound, after = bounded(scenario.uplink)
     if bound is None:
-        text = "must bound what clients send with a release, got no clip_norm; add {name: clip_norm, max: 1.0}"
-        yield Problem("uplink", text)
+        others = [entry for one in scenario.uplink if one.kind == "bound" for entry in one.entries]
+        got = f"clip_norm of {', '.join(others)} only" if others else "no clip_norm"
+        text = "must bound what clients send that is shaped like the model with a release, which covers nothing else"
+        yield Problem("uplink", f"{text}, got {got}; add {{name: clip_norm, max: 1.0}}")
         return
     if scenario.release is not None and scenario.release.spans_steps and (bound.adapt or bound.schedules):
         text = f"must stay the same with release {scenario.release.name}, whose noise spans steps, got one that changes"
@@ -156,11 +160,4 @@ def _timeline_problems(scenario: Scenario) -> Iterator[Problem]:
     if scenario.release is not None and scenario.release.spans_steps and isinstance(trigger, Round) and trigger.empty:
         text = f"must be gaussian with {scenario.algorithm.name}, which also steps if nothing arrived"
         yield Problem("release.name", f"{text}, got {scenario.release.name}; take gaussian")
-    if scenario.needs_losses:
-        policy = scenario.world.dispatch.policy.name
-        text = f"must not pick by losses with a release, for nothing protects these, got {policy}; take another policy"
-        yield Problem("world.dispatch.policy", text)
-    if scenario.delays_follow_training:
-        text = "must not depend on how long clients really train with a release, got compute with"
-        cure = "whose clients may stop early; take other delays, or another algorithm"
-        yield Problem("world.delay", f"{text} {scenario.algorithm.name}, {cure}")
+    yield from training_problems(scenario, "with a release, for nothing protects that")

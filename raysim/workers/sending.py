@@ -43,6 +43,7 @@ class Sending:
 
     def __init__(self, layout: Layout, scenario: Scenario, link: Literal["uplink", "downlink"]) -> None:
         self._layout, self._seed, self._algorithm, self._link = layout, scenario.seed, scenario.algorithm.name, link
+        self._released = scenario.release is not None
         self._shared = tuple(one.shape for one in layout.entries if one.offset < layout.cut)
         self._all = tuple(one.shape for one in layout.entries)
         self._end = sum(one.size for one in layout.entries if one.offset < layout.cut)
@@ -133,6 +134,9 @@ class Sending:
             raise BadInput(f"{self._link}.{place}.entries", f"{text} {_names(sent)}, got {wrong[0]}")
         sizes = (self._layout.size, self._layout.cut)
         keys = [name for name, entry in sent.items() if name != "buffers" and entry.ndim == 1 and len(entry) in sizes]
+        if not keys and not taken and self._released:
+            text = f"must not go with {self._algorithm}, which sends no vector of parameters that noise could cover"
+            raise BadInput("release", f"{text}, got {_names(sent)}; take another algorithm")
         if not keys and not taken:
             text = f"must be left out, for {self._algorithm} sends no vector of parameters that transforms could take"
             raise BadInput(self._link, f"{text}, got {_names(sent)}; or name what they take with `entries`")

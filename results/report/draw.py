@@ -29,6 +29,24 @@ def curve(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:
     return broken + f"Over {AXES[column]}.{groups.band}"
 
 
+def against_epsilon(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:
+    """Draws a metric at the end of runs over their epsilon, a line for each method, and a dashed one without noise."""
+    last = rows[rows["round"] == rows.groupby("run", observed=True)["round"].transform("max")].groupby("group")
+    table = last["value"].agg(["mean", "min", "max"]).join(last[column].mean()).sort_values(column)
+    methods, private = table.index.map(groups.methods.__getitem__), np.isfinite(table[column])
+    for place, method in enumerate(dict.fromkeys(groups.methods)):
+        noisy = table[private & (methods == method)]
+        look: Any = {"color": style.colour(place)}
+        reach = [noisy["mean"] - noisy["min"], noisy["max"] - noisy["mean"]]
+        label = method if len({*groups.methods}) > 1 else None
+        axes.errorbar(noisy[column], noisy["mean"], reach, label=label, marker="o", capsize=3, **look)
+        for value in table["mean"][~private & (methods == method)]:
+            axes.axhline(value, linestyle="--", linewidth=1.0, **look)
+    axes.set(xlabel="epsilon of the most exposed client", ylabel=str(rows["metric"].iloc[0]).replace("_", " "))
+    spread = "The last evaluation: mean over the runs of a group, and from their smallest to their largest value."
+    return spread + ("" if private.all() else " Dashed: without noise.")
+
+
 def spread(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:
     """Draws the median of the rows in each stretch of the first axis, and a band from their 10 % to their 90 %
     quantile."""

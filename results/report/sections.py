@@ -123,8 +123,17 @@ SECTIONS = (
         rows=_USED,
     ),
     Section(
+        "utility",
+        "Utility against epsilon",
+        "How good models are at the end, by how much the run may show of its most exposed client.",
+        EVALUATED,
+        ("epsilon",),
+        draw.against_epsilon,
+        by=("metric", "split"),
+    ),
+    Section(
         "privacy",
-        "What privacy costs",
+        "Epsilon, noise and clipping",
         "Epsilon of the most exposed client, the noise in each entry of a step's sum, the norm of that sum before "
         "it, and the share of updates that were clipped. Line: median of the runs of a group.",
         "steps",

@@ -177,7 +177,7 @@ def test_the_same_bits_on_two_actors(name: str, ray_session: None, tmp_path: Pat
 
 def test_a_dry_run_says_that_it_cannot_know_who_is_picked(tmp_path: Path) -> None:
     made = parse_scenario(digits(world__dispatch__policy="oort"))
-    with pytest.raises(ScenarioError, match="must not need losses in a dry run, which trains nobody, got oort"):
+    with pytest.raises(ScenarioError, match="must not depend on losses in a dry run, which trains nobody, got oort"):
         raysim.run(made, out=tmp_path, dry=True)
 
 

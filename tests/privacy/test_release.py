@@ -172,7 +172,7 @@ def test_a_run_whose_noise_follows_its_length_gets_no_other_end(simulate: Simula
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"uplink": []}, "uplink: must bound what clients send with a release, got no clip_norm; add"),
+        ({"uplink": []}, "uplink: must bound what clients send that is shaped like the model .* got no clip_norm; add"),
         ({"uplink": [*CLIP, {"name": "quantise"}]}, "uplink.1: quantise may lengthen what .* put clip_norm last"),
         (
             {"uplink": [*CLIP, {"name": "top_k", "k": 3, "memory": "ef14"}]},
@@ -188,7 +188,7 @@ def test_a_run_whose_noise_follows_its_length_gets_no_other_end(simulate: Simula
         ({"algorithm": "port"}, "release: must not go with port, whose server needs each update by itself"),
         (
             {"world.dispatch": {"per_round": 3, "policy": {"name": "power_of_choice", "candidates": 6}}},
-            "world.dispatch.policy: must not pick by losses with a release",
+            "world.dispatch.policy: must not depend on losses with a release",
         ),
         (
             {"algorithm": "decfedavg", "topology": "ring", "world": {}, "privacy": None},
@@ -211,6 +211,22 @@ def test_statistics_of_batches_must_not_travel(simulate: Simulate) -> None:
         simulate({**PRIVATE, "model": {"name": "resnet"}}, "--set", "run.rounds=1")
 
 
+@pytest.mark.parametrize(
+    ("entries", "text"),
+    [
+        (
+            [],
+            "release: must not go with fedproto, which sends no vector of parameters that noise could cover, got sums",
+        ),
+        (["sums"], "uplink: must bound what clients send that is shaped like the model .* got clip_norm of sums only"),
+    ],
+)
+def test_prototypes_have_no_release(entries: list[str], text: str, simulate: Simulate) -> None:
+    uplink = [{"name": "clip_norm", "max": 1.0, "entries": entries}]
+    with pytest.raises(Exception, match=text):
+        simulate({**PRIVATE, "algorithm": "fedproto", "uplink": uplink, "privacy": None})
+
+
 def test_check_tells_epsilon_and_the_noise_that_meets_one(simulate: Simulate, tmp_path: Path) -> None:
     YAML().dump(PRIVATE, tmp_path / "private.yaml")
     told = simulate(PRIVATE, "--dry").info["privacy"]
@@ -219,4 +235,12 @@ def test_check_tells_epsilon_and_the_noise_that_meets_one(simulate: Simulate, tm
     meant = simulate(override(PRIVATE, release__multiplier="auto", privacy__epsilon=4.0), "--dry").info["privacy"]
     answer = command("check", tmp_path / "private.yaml", "--epsilon", "4")
     assert f"noise multiplier {meant['multiplier']:.7g}" in answer.output
+    cases = {"noisy": {}, "plain": {"release": "none", "privacy": None}}
+    YAML().dump({**PRIVATE, "sweep": {"cases": cases}}, tmp_path / "both.yaml")
+    answer = command("check", tmp_path / "both.yaml", "--epsilon", "4")
+    assert "both.yaml: privacy: digits-noisy, seed 0: epsilon 4 for" in answer.output and answer.exit_code == 0
+    YAML().dump(digits(), tmp_path / "plain.yaml")
+    answer = command("check", tmp_path / "plain.yaml", "--epsilon", "4")
+    assert "plain.yaml: release: must add the noise that --epsilon finds the size of, got none; add" in answer.output
+    assert answer.exit_code == 2
     assert "privacy: epsilon" in command("doctor", tmp_path / "private.yaml", "--inline").output

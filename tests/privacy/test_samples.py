@@ -1,5 +1,6 @@
 """How exposed samples are: by hand, from the timeline alone, and what would show more of them."""
 
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import raysim
 from raysim import RunFailed, ScenarioError, parse_scenario
 from raysim.laws.runs import PicklingPool, carried_out
 from raysim.privacy.gaussian import epsilon_of
+from raysim.privacy.sampled import Sampled
 
 NOISY: list[Raw] = [{"name": "per_sample", "clip": 1.0, "noise": 4.0}]
 PRIVACY: Raw = {"delta": 1e-5, "unit": "sample"}
@@ -58,14 +60,32 @@ def test_a_run_goes_on_with_what_it_has_counted() -> None:
     assert carried_out(raw, PicklingPool(), stop_after=2).digest == carried_out(raw).digest
 
 
+@pytest.mark.skipif(find_spec("dp_accounting") is None, reason="it needs raysim-fl[privacy]")
+@pytest.mark.parametrize("accountant", ["rdp", "pld"])
+def test_mini_batches_that_are_drawn_lower_epsilon(accountant: str, simulate: Simulate) -> None:
+    """Each client by how many samples it has, and so with which probability a step draws one of them."""
+    raw = private(local__batches="poisson", local__steps=3, local__batch_size=8, run__rounds=2)
+    exact = simulate(raw, "--dry").pandas("privacy")
+    result = simulate({**raw, "privacy": {**PRIVACY, "accountant": accountant}}, "--dry")
+    found, partition = result.pandas("privacy"), result.pandas("partition").groupby("client").samples.sum()
+    for row in found.itertuples():
+        q = min(8, partition[row.client]) / partition[row.client]
+        assert row.epsilon == approx(Sampled(accountant, q, 1e-5).epsilon(4.0, row.uses))
+    assert (found.uses == exact.uses).all() and (found.epsilon < exact.epsilon)[found.uses > 0].mean() > 0.5
+    told = result.info["privacy"]
+    assert told["epsilon"] == found.epsilon.max() and told["accountant"] == accountant and "library" in told
+    assert told["sampling"] == "poisson" and result.pandas("steps").epsilon.isna().all()
+
+
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
+        ({"privacy": {**PRIVACY, "accountant": "rdp"}}, "local.batches: must be poisson with privacy.accountant: rdp"),
         ({"local__gradients": []}, "local.gradients: must start with per_sample .* got nothing"),
         ({"local__gradients": [{"name": "per_sample", "clip": 1.0}]}, "local.gradients: must start with per_sample"),
         ({"privacy": {**PRIVACY, "epsilon": 1.0}}, "privacy: epsilon must be left out with unit: sample"),
         ({"algorithm": "d_psgd", "topology": "ring", "world": {}, "local__steps": 1}, "privacy.unit: must be client"),
-        ({"world__dispatch__policy": "oort"}, "world.dispatch.policy: must not pick by losses"),
+        ({"world__dispatch__policy": "oort"}, "world.dispatch.policy: must not depend on losses"),
         ({"algorithm": "fedadmm_in"}, "algorithm: must not be fedadmm_in"),
     ],
 )

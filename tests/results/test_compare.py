@@ -32,6 +32,16 @@ def test_a_group_has_the_mean_and_the_sample_standard_deviation_of_its_runs(runs
     assert {(row["metric"], row["runs"], row["missing"]) for row in rows} == {("accuracy", "2", "0")}
 
 
+def test_epsilon_is_a_column_where_runs_have_one(tmp_path: Path) -> None:
+    for name, epsilon in (("fedavg", None), ("fedbuff", 2.5)):
+        scenario = {**FEDAVG, "algorithm": {"name": name}, "name": name, "privacy": epsilon and {"delta": 1e-5}}
+        made(tmp_path / name, scenario, [0.5], privacy=epsilon and {"epsilon": epsilon})
+    assert [row["metric"] for row in cells(tmp_path / "fedavg")] == ["accuracy"]
+    rows = {(row["algorithm.name"], row["metric"]): row["mean"] for row in cells(tmp_path)}
+    assert rows["fedbuff", "epsilon"] == "2.5" and rows["fedavg", "epsilon"] == "" and len(rows) == 4
+    assert {row["metric"] for row in cells(tmp_path, "--metric", "accuracy")} == {"accuracy"}
+
+
 # --- groups -----------------------------------------------------------------------------------------------------------
 
 

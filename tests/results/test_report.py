@@ -9,7 +9,9 @@ from xml.etree import ElementTree
 import pytest
 from command_line import command
 from conftest import Simulate, digits
+from matplotlib.figure import Figure
 from peers_runs import centers
+from pytest import approx
 from reported_runs import Rows, evaluation, made, peers, step, when
 from table_rows import update
 from typer.testing import Result
@@ -17,7 +19,7 @@ from typer.testing import Result
 from results import CannotWrite, NotComparable, Runs, Writer, load, write_json
 from results.drawing import evaluated, points
 from results.groups import grouped
-from results.report import Report, report
+from results.report import Report, draw, report
 from results.report.sections import CURVES, SECTIONS
 from results.schemas import UpdateRow
 
@@ -94,6 +96,36 @@ def test_a_mean_over_runs_is_not_that_of_the_others_if_one_of_them_has_nan(tmp_p
     found = points(groups, evaluated(groups))[["mean", "min", "max"]].to_numpy().tolist()
     assert found == [[2.0] * 3, pytest.approx([math.nan] * 3, nan_ok=True)]
     assert "Lines have gaps where a value is NaN or infinite." in made_of(tmp_path, only="curves").html
+
+
+def private(folder: Path, method: str, seed: int, epsilon: float | None, value: float) -> Path:
+    """A run that ends with an accuracy. epsilon: of its most exposed client; None: it has no noise."""
+    privacy = None if epsilon is None else {"delta": 1e-5, "epsilon": epsilon}
+    scenario = {"seed": seed, "algorithm": {"name": method}, "privacy": privacy}
+    rows: Rows = {"evaluations": [evaluation(0, 0.1), evaluation(1, value)]}
+    return made(folder / f"{method}-{seed}-{epsilon}", rows, scenario, privacy=privacy)
+
+
+def test_utility_against_epsilon(tmp_path: Path) -> None:
+    """A line for each method, whose points are means over seeds, and a dashed one for its runs without noise."""
+    for method, gain in (("fedavg", 0.0), ("fedbuff", 0.1)):
+        for seed in (0, 1):
+            for epsilon, value in ((8.0, 0.6), (2.0, 0.3), (None, 0.8)):
+                private(tmp_path, method, seed, epsilon, value + gain + seed / 50)
+    private(tmp_path, "fedavg", 2, 8.0, 0.7)
+    groups, (picture,) = grouped(load(tmp_path)), made_of(tmp_path, only="utility").pictures
+    assert picture.name == "utility-accuracy-test" and picture.caption.endswith("Dashed: without noise.")
+    axes, rows = Figure().subplots(), evaluated(groups)
+    draw.against_epsilon(axes, groups, rows, "epsilon")
+    lines = {box.get_label(): [line.tolist() for line in box.lines[0].get_data()] for box in axes.containers}
+    assert lines["fedavg"] == [[2.0, 8.0], approx([0.31, (0.6 + 0.62 + 0.7) / 3])]
+    assert lines["fedbuff"] == [[2.0, 8.0], approx([0.41, 0.71])]
+    dashed = [line.get_ydata()[0] for line in axes.lines if line.get_linestyle() == "--"]
+    assert dashed == approx([0.81, 0.91])
+
+
+def test_runs_without_privacy_have_no_utility_against_epsilon(tmp_path: Path) -> None:
+    assert not made_of(private(tmp_path, "fedavg", 0, None, 0.5), only="utility").pictures
 
 
 def test_clients_models_are_sections_of_their_own(simulate: Simulate) -> None:

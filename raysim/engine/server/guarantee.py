@@ -92,7 +92,8 @@ def _shown(scenario: Scenario, samples: Sequence[int]) -> Callable[[int], ShownS
         local, held = groups.local(client), int(samples[client])
         passes = algorithm.samples_seen(local, held) / local.total_samples(held)
         (part,) = (one for one in local.gradients if isinstance(one, PerSample))
-        steps, drawn = local.total_steps(held), local.batches == "poisson"
+        steps, size = local.total_steps(held), min(local.batch_size or held, held)
+        drawn = size / held if local.batches == "poisson" else None
         return shown_by(steps, local.epoch_steps(held), passes, drawn=drawn, noise=part.noise)
 
     return shown

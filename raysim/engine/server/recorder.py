@@ -90,12 +90,15 @@ class ServerRecorder(Recorder):
     def exposed(self) -> None:
         """Writes how exposed each client is at the end of the run."""
         if self.account:
-            clients = [client for client, held in enumerate(self._samples) if held]
-            self.writer.add_columns("privacy", self.account.columns(clients))
+            self.writer.add_columns("privacy", self.account.columns(self._holders))
+
+    @property
+    def _holders(self) -> list[int]:
+        """The clients that could take part."""
+        return [client for client, held in enumerate(self._samples) if held]
 
     def outcome(self) -> dict[str, Any]:
-        clients = sum(held > 0 for held in self._samples)
-        return super().outcome() | ({"privacy": self.account.outcome(clients)} if self.account else {})
+        return super().outcome() | ({"privacy": self.account.outcome(self._holders)} if self.account else {})
 
     def closed(self, closed: Closed) -> None:
         """Counts the rounds that are over, and notes what ends the run, if it ends."""
