@@ -57,6 +57,7 @@ class Start(Enum):
     partition = "partition"
     model = "model"
     uplink = "uplink"
+    release = "release"
     delay = "delay"
     metric = "metric"
     observer = "observer"

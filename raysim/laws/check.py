@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 from actors.fault import describe
 from raysim.algorithms import Central
-from raysim.laws import algorithm, data, model, runs, topology, training, world
+from raysim.laws import algorithm, data, model, release, runs, topology, training, world
 from raysim.laws.subject import Broken, Groups, Law, NotTried, Subject
 
 LAWS: dict[str, Groups] = {
@@ -26,6 +26,7 @@ LAWS: dict[str, Groups] = {
     "local.lr": training.SCHEDULE,
     "uplink": training.UPLINK,
     "downlink": training.UPLINK,
+    "release": release.RELEASE,
     "run.metrics": training.METRIC,
     "run.loss": training.LOSS,
     "run.observers": runs.OBSERVER,

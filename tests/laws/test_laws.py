@@ -119,6 +119,7 @@ RIGHT = [
     "RightTopology",
     "RightWords",
     "RightTransform",
+    "RightRelease",
 ]
 BROKEN = {
     "Shortens": ("`send` returns a vector of the shape", "must return float32 of shape (64,), got torch.float32 (63,)"),
@@ -127,6 +128,17 @@ BROKEN = {
     "RoundsDown": ("Where it says that it is unbiased", "as `unbiased` says, is off by"),
     "StretchesMore": ("No vector becomes longer", "by more than stretch says, 1.5, got 2"),
     "SaysLess": ("`size` gives bytes", "64 numbers that are not zero, got 3 values"),
+    "AddsMore": (
+        "With a standard deviation of 0",
+        "must leave the sum as it is where the noise has no size",
+    ),
+    "DrawsNoiseAnew": ("The same seed and step give the same noise", "draw: must draw from `normal` only"),
+    "DrawsOnce": ("The same seed and step give the same noise", "got the same noise in step 1"),
+    "HalfNoise": ("Its standard deviation is", "must have a standard deviation of 1, got 0.5"),
+    "CountsHalf": (
+        "What clients are exposed to",
+        "must add up squared weights by the largest one, got epsilon",
+    ),
     "MovesACopy": ("`move` changes w in place", "move: must change w in place, as w.add_(...) does"),
     "GrowsItsState": ("`move` changes w in place", "must keep the entries [] of the state, got ['gradient 0']"),
     "SmallState": ("`init` returns vectors like w", "must return vectors of shape (8,) like w"),

@@ -11,6 +11,7 @@ from raysim.privacy.gaussian import delta_of, epsilon_of, mu_of
 from raysim.terms import Arrival
 
 DELTA = 1e-5
+CLASSICAL = math.sqrt(2 * math.log(1.25 / DELTA))  # which is right below epsilon 1
 
 
 def exposed(steps: list[dict[int, float]], exposure: Exposure | None = None) -> Exposure:
@@ -28,6 +29,8 @@ def exposed(steps: list[dict[int, float]], exposure: Exposure | None = None) -> 
         (1, 1, DELTA, 4.377178),
         (50, 5, DELTA, 6.572970),  # S3 of a table in which accountants are compared
         (200, 2, 1e-6, 57.848549),  # S2 there, without amplification
+        (4, CLASSICAL, DELTA, 1.610316),  # noise of clients for epsilon 1, if the bound is taken for twice the bound
+        (4, CLASSICAL / 10, DELTA, 25.442611),  # and for epsilon 10
         (1 / 0.755929**2, 1, DELTA, epsilon_of(1 / 0.755929, DELTA)),
     ],
 )

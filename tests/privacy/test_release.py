@@ -53,6 +53,14 @@ def test_noise_by_hand(simulate: Simulate) -> None:
     assert noised(simulate, UNIFORM, 1.0, [0.5, -1.0], **as_if) == approx([0.7, 1.1])
 
 
+def test_noise_by_hand_with_a_fixed_denominator(simulate: Simulate) -> None:
+    """Four clients are expected, two of whom send nothing but zeros: noise and sum are a quarter."""
+    centers, fixed = [[3.0, 4.0], [0.0, 1.0], [0.0, 0.0], [0.0, 0.0]], {"name": "fedavg", "weights": "expected"}
+    raw = quadratic(centers, fixed, {"dispatch": {"probability": 1.0}}, 1, uplink=CLIP)
+    release = {"name": f"{__name__}:Given", "multiplier": 1.0, "xi": [0.5, -1.0]}
+    assert simulate({**raw, "release": release}).vectors()["w"].tolist() == approx([0.55, 0.15])
+
+
 def test_noise_follows_the_largest_weight(simulate: Simulate) -> None:
     """Weights of 3/4 and 1/4, by staleness: 1 / (1 + s) / K."""
     picks, delays = [[1], [0], []], [[1.0], [2.0]]
@@ -115,6 +123,25 @@ def test_the_same_bits_when_a_run_goes_on() -> None:
     """Its account, too, goes on."""
     one, other = carried_out(PRIVATE, PicklingPool(), stop_after=3), carried_out(PRIVATE)
     assert one.digest == other.digest and one.info["privacy"] == other.info["privacy"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"local__optimizer": {"name": "adam", "keep": True}, "local__lr": 0.01},
+        {"model__lora": {"rank": 2}},
+        {"algorithm": {"name": "ditto", "weights": "uniform"}, "data__local_test": 0.2, "run__evaluate_clients": 5},
+    ],
+    ids=["optimizer", "lora", "personal"],
+)
+def test_what_clients_train_leaves_their_epsilon(changes: Raw, simulate: Simulate) -> None:
+    """Noise covers what is sent, adapters, too; how clients train, and what they keep, costs nothing."""
+    raw = override(PRIVATE, **changes)
+    result, dry = simulate(raw), simulate(raw, "--dry")
+    assert result.info["privacy"] == dry.info["privacy"] and (result.pandas("steps").noise_std > 0).all()
+    noisy = [simulate(override(raw, release__multiplier=z)).vectors() for z in (2.0, 4.0)]
+    assert any((one != noisy[1][name]).any() for name, one in noisy[0].items())
+    assert carried_out(raw, PicklingPool(), stop_after=3).digest == result.digest
 
 
 @pytest.mark.slow

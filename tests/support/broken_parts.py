@@ -18,6 +18,7 @@ from raysim.models import ModelPart
 from raysim.observers import Observer
 from raysim.parts.errors import Problem
 from raysim.parts.rng import generator
+from raysim.privacy import Exposure, Release
 from raysim.schedules import Schedule
 from raysim.uplink import Decoded, Uplink
 from raysim.world import Candidates, Policy, Topology
@@ -841,3 +842,43 @@ class SaysLess(Uplink):
 
     def size(self, before: Any) -> Any:
         return before._replace(values=3)
+
+
+# --- noise on sums ----------------------------------------------------------------------------------------------------
+
+
+class RightRelease(Release):
+    """Breaks no law."""
+
+    name: str = "right_release"
+
+    def draw(self, version: int, kept: Any, normal: Any) -> Any:
+        return normal(version), {}
+
+
+class AddsMore(RightRelease):
+    def add(self, of: Any, version: int, kept: Any, keyed: Any) -> Any:
+        found, after = super().add(of, version, kept, keyed)
+        return found + 0.001, after
+
+
+class DrawsNoiseAnew(RightRelease):
+    def draw(self, version: int, kept: Any, normal: Any) -> Any:
+        return normal(next(COUNT)), {}
+
+
+class DrawsOnce(RightRelease):
+    def draw(self, version: int, kept: Any, normal: Any) -> Any:
+        return normal(1), {}
+
+
+class HalfNoise(RightRelease):
+    def draw(self, version: int, kept: Any, normal: Any) -> Any:
+        return 0.5 * normal(version), {}
+
+
+class CountsHalf(RightRelease):
+    def exposure(self) -> Exposure:
+        found = Exposure()
+        found.count = lambda shares: Exposure.count(found, {key: share / 2 for key, share in shares.items()})
+        return found

@@ -41,6 +41,20 @@ def test_layers_are_bounded_such_that_the_whole_is(bound: NormBound, expected: l
     assert np.linalg.norm(found, float(bound.order)) <= bound.max * (1 + 1e-6)
 
 
+def test_short_vectors_stay_as_they_are() -> None:
+    for vector in ([0.0, 0.0], [3.0, 4.0]):
+        given = torch.tensor(vector)
+        assert Channel("uplink", {0: NormBound(max=10.0)}, ((2,),))(given, {}, draw).vector is given
+
+
+def test_a_bound_at_clients_is_one_of_the_aggregate(simulate: Simulate) -> None:
+    plain = digits(algorithm="fedavg", run__rounds=4, world__delay="none")
+    there = digits(**{**plain, "uplink": [{"name": "clip_norm", "max": 0.3}]})
+    here = digits(**{**plain, "algorithm": {"name": "fedavg", "aggregate": {"name": "clip_norm", "max": 0.3}}})
+    one, other = (simulate(raw).vectors()["w"] for raw in (there, here))
+    assert one == approx(other, abs=1e-5)
+
+
 def test_larger_layers_may_have_larger_bounds() -> None:
     assert list(NormBound(max=2.0, layers="size").bounds((1, 3))) == approx([1.0, 1.732051], abs=1e-6)
 
