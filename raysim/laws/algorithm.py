@@ -9,6 +9,7 @@ import numpy as np
 from raysim.data import federate
 from raysim.engine.families import family_of
 from raysim.laws import runs
+from raysim.laws.mass import mass_is_kept
 from raysim.laws.small_scenarios import Raw, merged, quadratics
 from raysim.laws.subject import Broken, Groups, Law, NotTried, Subject
 from raysim.parts.errors import ScenarioError
@@ -126,4 +127,5 @@ def _groups(*further: Law) -> Groups:
 
 
 PEERS = _groups()
+PUSHING = _groups(mass_is_kept)
 SERVER = _groups(clients_may_hold_no_samples)

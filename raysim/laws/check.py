@@ -82,5 +82,7 @@ def laws_of(subject: Subject, *, ray: bool) -> Groups:
 
 def _groups(subject: Subject) -> Groups:
     if subject.kind.key == "algorithm":
-        return algorithm.SERVER if issubclass(subject.part, Central) else algorithm.PEERS
+        if issubclass(subject.part, Central):
+            return algorithm.SERVER
+        return algorithm.PUSHING if getattr(subject.part, "mixes", "pull") == "push" else algorithm.PEERS
     return LAWS.get(subject.kind.key, runs.RUNS)  # of a kind without laws of its own

@@ -82,7 +82,7 @@ class PeersWorker(Workbench, PeerHandlers, CostHandler):
             before = self.net.passes
             weights = [1 / (1 + neighbours)] * neighbours
             inbox = Inbox(message, [message] * neighbours, weights, shares=weights, kept=weights[0])
-            self._mixed(peer, EVALUATING, draft, inbox)
+            self.mixed(peer, EVALUATING, draft, inbox)
             mixed.append(self.net.passes - before)
         one, two = mixed
         return predicted + 2 * one - two, two - one, message
@@ -128,7 +128,7 @@ class PeersWorker(Workbench, PeerHandlers, CostHandler):
         decoded = own if draft.message else None
         pushed = (turn.shares, turn.kept_share)
         inbox = Inbox(draft.message or own, others, list(turn.weights), decoded, self.step, *pushed)
-        return self._mixed(turn.peer, turn.mixes - 1, draft._replace(message={}), inbox)
+        return self.mixed(turn.peer, turn.mixes - 1, draft._replace(message={}), inbox)
 
     def _local(self, turn: Turn, state: ClientState[Tensor]) -> tuple[ClientState[Tensor], Record, TrainedPeer]:
         """Trains a peer. Returns its draft, its message, and what the tables show of the training."""
@@ -184,7 +184,7 @@ class PeersWorker(Workbench, PeerHandlers, CostHandler):
             draft, message = returned.pair(where, self.algorithm.local(task, kept), "the draft", "the message")
             return state._replace(algorithm=draft, optimizer=task.optimizer), self.distorted(peer, mixes, message, kept)
 
-    def _mixed(self, peer: int, mixes: int, draft: ClientState[Tensor], inbox: Inbox) -> ClientState[Tensor]:
+    def mixed(self, peer: int, mixes: int, draft: ClientState[Tensor], inbox: Inbox) -> ClientState[Tensor]:
         """Returns a peer's state after a mix. mixes: how often it has mixed before."""
         given = {"draft": draft.algorithm, "its own message": inbox.own}
         given |= {f"the message of neighbour {place}": message for place, message in enumerate(inbox.messages)}

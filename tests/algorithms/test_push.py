@@ -4,7 +4,12 @@ from typing import Any
 
 import pytest
 from conftest import Raw, Simulate
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from peers_runs import SECONDS, peers
+
+import raysim
+from raysim.laws.mass import masses
 
 # Peer 0 sends to 1 and 2, peer 1 to 2, and peer 2 to 0: columns of A are (1/3, 1/3, 1/3), (0, 1/2, 1/2), (1/2, 0, 1/2).
 FOUR: Raw = {"name": "edges", "edges": [[0, 1], [0, 2], [1, 2], [2, 0]], "directed": True}
@@ -91,6 +96,49 @@ def test_a_lost_message_takes_its_share_along_unless_the_sender_keeps_it(
     assert found == pytest.approx([limit] * 3, rel=1e-6)
 
 
+@settings(max_examples=30, deadline=None, derandomize=True, database=None)
+@given(
+    algorithm=st.sampled_from(["sgp", "push_sum", "push_diging", {"name": "sgp", "overlap": 2}]),
+    topology=st.sampled_from(
+        [{"name": "exponential", "one_peer": True, "period_s": 3.0}, {"name": "matching", "period_s": 1.5}, FOUR]
+    ),
+    loss=st.sampled_from([0.0, 0.3, 0.9]),
+    mean=st.sampled_from([0.1, 5.0]),
+    probability=st.sampled_from([0.3, 0.7, 1.0]),
+    seed=st.integers(0, 2**32),
+    data=st.data(),
+)
+def test_sums_of_numerators_and_of_weights_stay_under_any_schedule(
+    algorithm: Any, topology: Raw, loss: float, mean: float, probability: float, seed: int, data: st.DataObject
+) -> None:
+    """Without steps, with delays, losses that are kept or gone, and peers that come, go and hand over."""
+    waits = isinstance(algorithm, dict)  # `overlap` is for peers that wait, and are always there
+    there = {"name": "random", "probability": 1.0 if waits else probability, "slot": 0.7}
+    world = {
+        "delay": SECONDS,
+        "edge_delay": {"name": "exponential", "mean": mean},
+        "synchronous": waits or data.draw(st.booleans()),
+        **({} if waits else {"availability": there, "leave": data.draw(st.sampled_from(["wait", "hand_over"]))}),
+        "loss": loss,
+        "on_loss": data.draw(st.sampled_from(["kept", "gone"])),
+    }
+    raw: Raw = {
+        "name": "sums",
+        "seed": seed,
+        "data": {"name": "quadratic", "centers": [[float(peer), 1.0] for peer in range(3 if topology is FOUR else 6)]},
+        "model": {"name": "vector", "start": 1.0},
+        "algorithm": algorithm,
+        "topology": topology,
+        "local": {"lr": 1e-30, "batch_size": None, "steps": 1},
+        "world": world,
+        "run": {"rounds": 8},
+    }
+    found = list(masses(raysim.parse_scenario(raw)))
+    assert {key for _, key, _, _ in found} == {"w", "weight"}
+    for _, _, before, now in found:
+        assert now == pytest.approx(before, rel=1e-6, abs=1e-6)
+
+
 # --- training ---------------------------------------------------------------------------------------------------------
 
 
@@ -131,6 +179,19 @@ def test_on_undirected_graphs_it_is_another_one(
 ) -> None:
     models = [simulate(peers(algorithm=name, topology=topology, local=local)) for name in (pushing, pulling)]
     assert models[0].info["digest"]["model"] == models[1].info["digest"]["model"]
+
+
+@pytest.mark.parametrize(
+    "topology", ["directed_ring", "exponential", {"name": "exponential", "one_peer": True}, "equi_static", "equi_dyn"]
+)
+def test_where_rows_and_columns_sum_to_1_sgp_is_decfedavg(simulate: Simulate, topology: Any) -> None:
+    """With one step, or several."""
+    for local in ({"steps": 1}, {"epochs": 1}):
+        both = [
+            simulate(peers(algorithm=name, topology=topology, local=local, run__rounds=3))
+            for name in ("sgp", "decfedavg")
+        ]
+        assert both[0].info["digest"]["model"] == both[1].info["digest"]["model"]
 
 
 def test_a_weight_travels_as_one_number(simulate: Simulate) -> None:

@@ -2,12 +2,12 @@
 
 import itertools
 import os
-from typing import Any
+from typing import Any, ClassVar
 
 import networkx as nx
 import numpy as np
 
-from raysim.algorithms import Buffer, Central, Inbox, Peer
+from raysim.algorithms import SGP, Buffer, Central, Inbox, Peer
 from raysim.algorithms.staleness import StalenessFunction
 from raysim.data import Dataset, Source, Split, Tokenizer, Tokens
 from raysim.data.federation.partition import Partitioner
@@ -204,6 +204,26 @@ class RightPeer(Peer):
     def mix(self, task: Any, draft: Any, inbox: Inbox) -> Any:
         trained = task.train(task.received.replace(w=inbox.mixed("w"), buffers=inbox.mixed("buffers")))
         return {"w": trained.w, "buffers": trained.model.buffers}
+
+
+class RightPush(SGP):
+    """Breaks no law."""
+
+    name: str = "right_push"
+
+
+class KeepsSomeWeight(RightPush):
+    """Mass appears where a weight is small."""
+
+    def mix(self, task: Any, draft: Any, inbox: Inbox) -> Any:
+        mixed = super().mix(task, draft, inbox)
+        return {**mixed, "weight": mixed["weight"].clamp(min=0.5)}
+
+
+class PushesTheNewest(RightPush):
+    """Where peers do not wait, a message may count twice, and another one never."""
+
+    consumes: ClassVar[bool] = False
 
 
 class PeerTrainsTwice(RightPeer):
