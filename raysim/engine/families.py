@@ -157,8 +157,11 @@ class PeersFamily(Family):
 
     def dry(self, recorder: PeersRecorder, federation: Federation, measure: Callable[[], Any]) -> Iterator[Happened]:
         recorder.held(federation.samples)
-        for happening in timelines.of_peers(self.scenario, federation.samples, measure):
-            recorder.exchanged(happening)
+        costs, size = cache(measure), None
+        if self.scenario.world.delay.needs_cost:
+            size = cache(lambda peer: timelines.message_bytes(self.scenario, costs(), peer))
+        for happening in timelines.of_peers(self.scenario, federation.samples, costs):
+            recorder.exchanged(happening, size=size)
             yield happening
 
 

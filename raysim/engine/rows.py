@@ -128,7 +128,7 @@ def of_step(
 def of_messages(exchanged: Exchanged, sizes: Sequence[int]) -> Columns:
     """Returns the rows of the messages that were sent before a round's mixes.
 
-    sizes: bytes of a message for each mix; () in a dry run.
+    sizes: bytes of a message for each mix; () in a dry run that does not know them.
     """
     sent = [message for mix in exchanged.mixed for message in mix.sent]
     of_sizes = [size for size, mix in zip(sizes, exchanged.mixed, strict=False) for _ in mix.sent]

@@ -131,8 +131,7 @@ def of_peers(scenario: Scenario, samples: NDArray[np.int64], measure: Callable[[
             trained = 3 * scenario.peer.samples_seen(groups.local(peer), held)
             mixing = peer_cost.passes.of(held) + len(near.senders) * peer_cost.passes_per_neighbour.of(held)
             passes = trained + mixing
-            trip = Trip(peer_cost.sizes, peer_cost.tensors, groups.name(peer))
-            size = traffic_of(scenario.peer.traffic(trip), channels("uplink", scenario.uplink, peer_cost.up)).up
+            size = message_bytes(scenario, peer_cost, peer)
             down, up = len(near.senders) * size, len(near.receivers) * size
             return Cost(peer_cost.forward_flops * passes, down, up, passes / 3)
 
@@ -141,6 +140,12 @@ def of_peers(scenario: Scenario, samples: NDArray[np.int64], measure: Callable[[
     kind = PairsTimeline if peer.pairs else RoundsTimeline if world.synchronous else GossipTimeline
     given = (world, scenario.topology, peers, horizon, scenario.seed, cost)
     return kind(*given, consumes=peer.consumes, lag=peer.lag, sends_first=peer.sends_state)
+
+
+def message_bytes(scenario: Scenario, cost: WorkCost, peer: int) -> int:
+    """Returns the size of a peer's message. cost: of a peer, as it was measured."""
+    trip = Trip(cost.sizes, cost.tensors, scenario.groups.name(peer))
+    return traffic_of(scenario.peer.traffic(trip), channels("uplink", scenario.uplink, cost.up)).up
 
 
 def _label_counts(partition: Mapping[str, np.ndarray], clients: int) -> NDArray[np.int64]:

@@ -60,10 +60,10 @@ def masses(scenario: Scenario) -> Iterator[tuple[float, str, float, float]]:
         federation = federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
         worker = PeersFamily(scenario).worker(federation)
         timeline = timelines.of_peers(scenario, federation.samples, worker.cost)
-        yield from _Followed(worker, timeline).sums()
+        yield from _Along(worker, timeline).sums()
 
 
-class _Followed:
+class _Along:
     """Peers' states along a timeline."""
 
     def __init__(self, worker: PeersWorker, timeline: PeersTimeline) -> None:

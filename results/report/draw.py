@@ -17,6 +17,7 @@ from results.groups import Groups
 _STRETCHES = 40  # stretches of rounds, or of virtual time, in a figure, at most
 _CLIENTS = 40  # in the figure of a timeline, and twice as many in a map, at most
 _PEERS = 200  # drawn, at most
+_LINKS = 300  # of a graph that changes, at most
 _PATTERNS = {"used": (0.95, ""), "discarded": (0.5, "//"), "dropped": (0.3, "xx"), "unfinished": (0.12, "--")}
 
 
@@ -137,12 +138,35 @@ def matrix(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:
     return f"{len(table)} clients with {sizes.min():g} to {sizes.max():g} samples, {sizes.mean():.4g} on average."
 
 
+def links(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:
+    """Draws bytes by link, a sender as a line and a receiver as a column."""
+    peers = int(max(rows["source"].max(), rows["target"].max())) + 1
+    _blocks(axes, rows, rows[column], peers)
+    of_each = rows.groupby(["source", "target"])[column].sum()
+    source, target = of_each.idxmax()  # type: ignore[misc]
+    found = f"{len(of_each):,} links, over which {of_each.mean():,.4g} bytes were sent on average"
+    return f"{found}, and {of_each.max():,.4g} from peer {source} to peer {target}, the most."
+
+
+def _blocks(axes: Axes, rows: pd.DataFrame, weights: Any, peers: int) -> None:
+    """Draws a matrix of senders and receivers, many peers in blocks."""
+    bins = np.linspace(0, peers, min(peers, 2 * _CLIENTS) + 1)
+    sums, *_ = np.histogram2d(rows["source"], rows["target"], [bins, bins], weights=weights)
+    axes.imshow(
+        np.sqrt(sums), interpolation="none", cmap="Greys", vmin=0, extent=(-0.5, peers - 0.5, peers - 0.5, -0.5)
+    )
+    axes.grid(False)
+    axes.set(xlabel="receiver", ylabel="sender")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(MaxNLocator(integer=True))
+
+
 def network(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:
-    """Draws who sends to whom in the first round or, where that changes, in all rounds together."""
+    """Draws who sends to whom in the first round or, where that changes, each link over time."""
     sent = rows[["round", "source", column]].drop_duplicates()
     of_each = sent.groupby(["round", "source"])[column].agg(frozenset)
     if (of_each.groupby("source").nunique() > 1).any():
-        return _changing(axes, rows, sent.groupby(["source", column]).size() / rows["round"].nunique())
+        return _changing(axes, rows.drop_duplicates(["round", "source", column]), column)
     first = rows["round"].min()
     edges = rows.loc[rows["round"] == first, ["source", column]].drop_duplicates()
     graph = nx.DiGraph(sorted(edges.itertuples(index=False, name=None)))
@@ -150,8 +174,10 @@ def network(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:
     shown = graph.to_undirected() if both else graph
     pairs = graph.to_undirected()
     ring = max(dict(pairs.degree).values()) <= 2
-    axes.set_axis_off()
-    if len(graph) <= _PEERS:
+    if len(graph) > _PEERS:
+        _blocks(axes, edges.rename(columns={column: "target"}), None, max(graph) + 1)
+    else:
+        axes.set_axis_off()
         at = nx.circular_layout(sorted(graph)) if ring else nx.spring_layout(pairs, seed=0)
         colours = {"node_color": style.colour(rows["group"].iloc[0]), "edge_color": style.MUTED[0]}
         nx.draw_networkx(shown, at, ax=axes, with_labels=False, node_size=60, width=0.8, **colours)
@@ -160,18 +186,22 @@ def network(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:
     return f"{len(graph)} peers, {graph.number_of_edges()} directed edges in round {first}. {way}"
 
 
-def _changing(axes: Axes, rows: pd.DataFrame, times: pd.Series[float]) -> str:
-    """Draws the edges of a graph that changes. times: the share of rounds in which each was used."""
-    graph = nx.DiGraph(sorted(times.index))
-    axes.set_axis_off()
-    if len(graph) <= _PEERS:
-        at = nx.circular_layout(sorted(graph))
-        widths = [0.2 + 2.8 * times[edge] / times.max() for edge in graph.edges]
-        look: Any = {"node_color": style.colour(rows["group"].iloc[0]), "edge_color": style.MUTED[0], "width": widths}
-        nx.draw_networkx(graph, at, ax=axes, with_labels=False, node_size=60, arrows=False, **look)
-        axes.set_aspect("equal")
-    most = f"The thicker a line, the more often it was used: in {times.min():.2%} to {times.max():.2%} of the rounds."
-    return f"{len(graph)} peers, whose graph changes: {len(times)} directed edges in all rounds together. {most}"
+def _changing(axes: Axes, sent: pd.DataFrame, column: str) -> str:
+    """Draws the links of a graph that changes, each as a line, over time. sent: a row for each round and link."""
+    names = sent.groupby(["source", column]).ngroup()
+    count, rounds = names.max() + 1, sent["round"].max() + 1
+    every = -(-count // _LINKS)
+    shown = names % every == 0
+    bins = [np.arange(-(-count // every) + 1), np.linspace(0, rounds, min(rounds, 2 * _STRETCHES) + 1)]
+    used, *_ = np.histogram2d(names[shown] // every, sent["round"][shown], bins)
+    axes.imshow(used, aspect="auto", interpolation="none", cmap="Greys", vmin=0, extent=(0, rounds, len(used), 0))
+    axes.grid(False)
+    axes.set(xlabel="round", ylabel="link", yticks=[])
+    times = names.value_counts() / sent["round"].nunique()
+    some = f"One in {every} is shown, a line each, in order of senders." if every > 1 else "Each has a line."
+    share = f"was used in {times.min():.2%} to {times.max():.2%} of the rounds"
+    peers = len({*sent["source"], *sent[column]})
+    return f"{peers} peers, whose graph changes: {count} links, each of which {share}. {some}"
 
 
 def timeline(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:

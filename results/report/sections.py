@@ -82,6 +82,18 @@ SECTIONS = (
         height=4.2,
     ),
     Section(
+        "links",
+        "Bytes by link",
+        "The darker, the more bytes a peer sent to another, lost ones included. {shown}",
+        "exchanges",
+        ("bytes",),
+        draw.links,
+        rows=pc.is_valid(pc.field("bytes")),
+        further=("source", "target"),
+        single=True,
+        height=4.0,
+    ),
+    Section(
         "dispatches",
         "What became of dispatches",
         "A dispatch sends the model to a client; for peers, it is a training. Its update is used by a step, discarded "

@@ -14,9 +14,16 @@ import raysim
 from raysim.engine.progress import Progress
 from raysim.workers.workbench import Workbench
 
+COMPUTED: Raw = {
+    "name": "compute",
+    "flops_per_s": {"name": "constant", "value": 1e6},
+    **{f"{way}_bytes_per_s": {"name": "constant", "value": 1e4} for way in ("up", "down")},
+}
 
-@pytest.mark.parametrize("world", [{"loss": 0.3}, GOSSIP])
+
+@pytest.mark.parametrize("world", [{"loss": 0.3}, GOSSIP, {"delay": COMPUTED}])
 def test_a_dry_run_is_the_timeline_of_the_run(simulate: Simulate, world: Raw) -> None:
+    """Also the bytes of each message, where they must be known."""
     raw = peers(world=world)
     real, dry = simulate(raw), simulate(raw, "--dry")
     assert dry.info["totals"] == real.info["totals"]
@@ -24,6 +31,7 @@ def test_a_dry_run_is_the_timeline_of_the_run(simulate: Simulate, world: Raw) ->
         told = tables(dry)[name].dropna(axis=1, how="all")
         assert len(told)
         pd.testing.assert_frame_equal(told, tables(real)[name][told.columns])
+    assert ("bytes" in told) == (world.get("delay") == COMPUTED)
 
 
 def test_peers_are_evaluated_one_by_one_and_together(simulate: Simulate) -> None:

@@ -135,18 +135,22 @@ def test_clients_models_are_sections_of_their_own(simulate: Simulate) -> None:
     assert sorted(names(made_of(folder, only="ends"))) == [f"ends-{name}" for name in own]
 
 
-def test_a_graph_that_changes_is_drawn_with_all_rounds_together(simulate: Simulate) -> None:
+def test_a_graph_that_changes_is_drawn_over_time(simulate: Simulate) -> None:
+    """Of many links, some are shown."""
     html = made_of(simulate(centers([[0.0]] * 2, 3, topology="complete")).folder, only="topology").html
     assert "2 peers, 2 directed edges in round 0" in html
     html = made_of(simulate(centers([[0.0]] * 6, 9, topology="matching")).folder, only="topology").html
-    assert "6 peers, whose graph changes: " in html
+    assert "6 peers, whose graph changes: " in html and "Each has a line." in html
+    html = made_of(simulate(centers([[0.0]] * 60, 9, topology="matching")).folder, only="topology").html
+    assert "One in 2 is shown, a line each" in html
 
 
 def test_peers_have_a_topology_and_a_distance(tmp_path: Path) -> None:
     found = made_of(made(tmp_path / "few", peers(6)))
-    assert sections(found.html) == ["runs", "curves", "members", "ends", "topology"]
+    assert sections(found.html) == ["runs", "curves", "members", "ends", "topology", "links"]
     assert {"curves-consensus-test-round", "members-peer-accuracy-test", "topology-0"} <= {*names(found)}
     assert "6 peers, 6 directed edges in round 0. An arrow leads to the peer that is sent to." in found.html
+    assert "6 links, over which 307.5 bytes were sent on average, and 315 from peer 5 to peer 0" in found.html
     assert "201 peers" in made_of(made(tmp_path / "many", peers(201, 1)), only="topology").html
 
 

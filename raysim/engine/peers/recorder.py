@@ -4,7 +4,7 @@ the second eigenvalue of the mean W, and the mass of a push-sum."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 
 import numpy as np
 
@@ -30,11 +30,12 @@ class PeersRecorder(Recorder):
         exchanged: Exchanged,
         trained: Sequence[tuple[TrainedPeer, str]] = (),
         measured: StepNumbers | None = None,
+        size: Callable[[int], int] | None = None,
     ) -> None:
         """Writes a round: its mixes and messages.
 
         trained: for each mix, what training gave and the worker that did it; () in a dry run. measured: what only a
-        real round measures.
+        real round measures. size: in a dry run, returns the bytes of a peer's message, if they are known.
         """
         mixed, samples = exchanged.mixed, [self._samples[mix.peer] for mix in exchanged.mixed]
         sent = [len(mix.sent) for mix in mixed]
@@ -47,7 +48,8 @@ class PeersRecorder(Recorder):
             workers = [worker for _, worker in trained]
             columns |= {**rows.measured_columns(numbers), "worker": workers, "up_bytes": up}
         self.writer.add_columns("updates", columns, [one.own for one in numbers])
-        self.writer.add_columns("exchanges", rows.of_messages(exchanged, sizes))
+        foreseen = [size(mix.peer) for mix in mixed] if size else []
+        self.writer.add_columns("exchanges", rows.of_messages(exchanged, sizes or foreseen))
         self.totals.update(sent=sum(sent), lost=sum(sent) - sum(arrived))
         step = rows.of_step(
             exchanged,
