@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -29,9 +30,11 @@ from results.disk import replacing
 from results.location import is_local, local_copy
 from results.parts import require_whole, rows_in
 from results.tables import DamagedTable
+from results.texts import quoted
 
 HappenedT = TypeVar("HappenedT", bound=Happened)
 FOLDER, INDEX = "checkpoint", "checkpoint.json"
+_NAME = re.compile(r"records-[0-9]+\.safetensors")  # of files of records; others could lie anywhere
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,8 @@ class Checkpoint:
             content = json.loads(path.read_text(encoding="utf-8"))
             found = TypeAdapter(cls).validate_json(json.dumps(content | {"folder": ""}), strict=True)
             checkpoint = replace(found, folder=path.parent)
+            if strange := [name for name in checkpoint.digests if not _NAME.fullmatch(name)]:
+                raise ValueError(f"it names {quoted(strange[0])}, which is no file that raysim writes there")
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

@@ -15,6 +15,7 @@ from raysim.parts.part import Part, as_tuples
 from raysim.scenario.checks import problems_of
 from raysim.scenario.explain import explain, shown
 from raysim.scenario.schema import Scenario
+from results.location import require_file
 from results.yaml import parse
 
 
@@ -59,7 +60,7 @@ def _merged(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
 def _read_alone(path: Path, source: str) -> dict[str, Any]:
     """Returns the content of a YAML file."""
     try:
-        raw = parse(path.read_text(encoding="utf-8"))
+        raw = parse(require_file(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise ScenarioError(source, [Problem("", f"cannot be read: {error.strerror}")]) from error
     except ValueError as error:

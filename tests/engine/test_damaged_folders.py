@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import raysim
 from raysim.cli.app import app
-from raysim.parts.errors import RaysimError, StopRun
+from raysim.parts.errors import DamagedCheckpoint, RaysimError, StopRun
 from results import CannotWrite, NotARun
 
 VALUES: list[Any] = [None, True, -1, 1.5, "text", [], [1], {}, {"a": 1}]
@@ -103,6 +103,15 @@ def test_what_is_damaged_is_told_by_every_command_and_stays_as_it_is(told: str, 
         assert reached or told in f"{answer.output}{answer.exception}", words
         assert reached or answer.exception is None or isinstance(answer.exception, TOLD), words
         assert before == {file: (file.lstat().st_mtime_ns, file.lstat().st_size) for file in folder.rglob("*")}
+
+
+def test_a_checkpoint_of_a_stranger_that_names_other_files_is_told(early: Path, tmp_path: Path) -> None:
+    """It could name a device, or a secret to look for."""
+    folder = Path(shutil.copytree(early, tmp_path / early.name))
+    file = folder / "checkpoint" / "checkpoint.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"digests": {"../../../../dev/zero": "0"}}))
+    with pytest.raises(DamagedCheckpoint, match="which is no file that raysim writes there"):
+        raysim.resume(folder, inline=True)
 
 
 def test_a_run_that_generates_no_text_is_told_so(early: Path, tmp_path: Path) -> None:
