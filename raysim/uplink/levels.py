@@ -97,8 +97,8 @@ class QSGD(Scaled):
     """Sends each number as a level of the norm, with its sign (Alistarh et al. 2017).
 
     There are s levels and 0. The level above |u_j|, or that below, is drawn so that the mean is right.
-    Levels count in bits of equal length: Elias' code of the paper is shorter by as much as the numbers say, which is
-    not known beforehand.
+    Levels count in bits of equal length. What they take in the paper's code, Elias', is not known beforehand: the
+    column `elias_bytes` of `updates` has it.
     """
 
     name: str = "qsgd"
@@ -118,7 +118,12 @@ class QSGD(Scaled):
     def send(self, vector: Tensor, kept: Record, at: UplinkPoint) -> Decoded:
         drawn = uniform(vector, at.draw)
         scale = self.scales(vector, at.size, lambda rows: rows.norm(dim=-1) if self.norm == 2 else largest(rows))
-        return Decoded(levelled(vector, scale, self.levels, drawn))
+        decoded = levelled(vector, scale, self.levels, drawn)
+        places = decoded.nonzero().flatten()
+        levels = (decoded / scale * self.levels).index_select(0, places).abs().round().long()
+        bits = 32 * len(self.blocks(at.size)) + len(places)  # scales and signs
+        bits += elias_bits(places.diff(prepend=places.new_tensor([-1]))) + elias_bits(levels)
+        return Decoded(decoded, logged={"elias_bytes": math.ceil(bits / 8)})
 
 
 def largest(rows: Tensor) -> Tensor:
@@ -131,6 +136,16 @@ def levelled(vector: Tensor, scale: Tensor, levels: int, drawn: Tensor) -> Tenso
     exact = vector.abs().mul_(levels).div_(scale).clamp_(max=levels)
     lower = exact.floor()
     return lower.add_(drawn < exact.sub_(lower)).mul_(scale / levels).copysign_(vector)
+
+
+def elias_bits(numbers: Tensor) -> int:
+    """Returns how many bits whole numbers from 1 on take in Elias' recursive code: 1 of 1, and 1 + floor(log2 n) more
+    than floor(log2 n) takes of n."""
+    bits = len(numbers)
+    while len(numbers := numbers[numbers > 1]):
+        numbers = numbers.double().log2().floor().long()
+        bits += int(numbers.sum()) + len(numbers)
+    return bits
 
 
 def uniform(like: Tensor, draw: Generator) -> Tensor:

@@ -1,6 +1,7 @@
 """Codecs by hand: what is decoded, what travels, and what a memory adds."""
 
 import math
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,10 @@ from raysim.terms import Record, Traffic
 from raysim.uplink.bits import Half, Sign
 from raysim.uplink.bounds import NormBound
 from raysim.uplink.channel import Channel, Transformed, channels, traffic_of
-from raysim.uplink.levels import QSGD, Quantise, Ternary, levelled
+from raysim.uplink.levels import QSGD, Quantise, Ternary, elias_bits, levelled, uniform
 from raysim.uplink.low_rank import LowRankFactors
-from raysim.uplink.sparse import RandomNumbers, TopNumbers, golomb_bits
-from raysim.uplink.uplink import Size, Uplink, UplinkPoint
+from raysim.uplink.sparse import RandomNumbers, TopNumbers, golomb_bits, largest, scattered
+from raysim.uplink.uplink import Decoded, Size, Uplink, UplinkPoint
 from raysim.world import Cost
 from raysim.world.delay import ComputeDelay
 from raysim.world.distribution import Constant
@@ -60,6 +61,9 @@ def over(transforms: list[Uplink], vectors: list[Any]) -> tuple[list[list[float]
         ([Quantise(bits=4, stochastic=False)], [1.0, -0.6, 0.3], [1.0, -4 / 7, 2 / 7]),
         ([Quantise(bits=4, stochastic=False, block=2)], [1.0, 0.3, 7.0], [1.0, 2 / 7, 7.0]),
         ([Quantise()], [0.0, 0.0], [0.0, 0.0]),
+        ([Quantise()], [127.0, -64.0, 39.0, 0.0], [127.0, -64.0, 39.0, 0.0]),  # multiples are not rounded
+        ([QSGD(levels=4, norm="inf")], [4.0, -3.0, 0.0], [4.0, -3.0, 0.0]),
+        ([NormBound(max=2.0)], [2.0, -2.0], [1.414214, -1.414214]),  # what QSGD had made longer, again
         ([Sign()], U, [2.125, -2.125, 2.125, -2.125]),
         ([Sign()], [0.0, -0.0, -3.0], [1.0, 1.0, -1.0]),  # 0 has the sign of 1, for there are two symbols
         ([Sign()], [0.0, 0.0], [0.0, 0.0]),
@@ -131,6 +135,34 @@ def test_those_that_draw_are_right_in_the_mean(transform: Uplink, variance: floa
 def test_random_places() -> None:
     found = RandomNumbers(k=2, scaled=False).send(torch.tensor(U), {}, UplinkPoint(Size.dense(((4,),)), draw())).vector
     assert found.count_nonzero() == 2 and set(found.tolist()) <= {0.0, *U}
+    assert scattered(torch.tensor(U), torch.tensor([0, 2])).vector.tolist() == [3, 0, 0.5, 0]
+    all_masks = [scattered(torch.tensor(U), torch.tensor(places), 2.0).vector for places in combinations(range(4), 2)]
+    assert all_masks[1].tolist() == [6, 0, 1, 0]
+    assert torch.stack(all_masks).mean(0).tolist() == approx(U)
+    assert float((torch.stack(all_masks) - torch.tensor(U)).square().sum(1).mean()) == 26.25
+
+
+@pytest.mark.parametrize("place", [0, 17, 99])
+def test_where_nan_is_the_largest_are_none(place: int) -> None:
+    vector = torch.randn(100, generator=draw())
+    vector[place] = math.nan
+    assert TopNumbers(k=3).send(vector, {}, UplinkPoint(Size.dense(((100,),)), draw())).vector is vector
+
+
+@pytest.mark.parametrize("length", [5, 100, 20_000])
+@pytest.mark.parametrize("kind", ["normal", "ties", "zeros"])
+def test_the_largest_are_those_of_a_stable_sort(length: int, kind: str) -> None:
+    vector = torch.randn(length, generator=draw()) * (0.0 if kind == "zeros" else 1.0)
+    vector = vector.round() if kind == "ties" else vector
+    for k in {1, length // 100 or 1, length - 1}:
+        assert set(largest(vector, k).tolist()) == set(torch.argsort(-vector.abs(), stable=True)[:k].tolist())
+
+
+def test_draws_are_uniform_and_those_of_a_vector_do_not_go_together() -> None:
+    drawn = torch.stack([uniform(torch.zeros(8), draw(key)) for key in range(4000)])
+    assert drawn.min() > 0 and drawn.max() < 1
+    np.testing.assert_allclose(drawn.mean(0), 0.5, atol=5 * (1 / 12 / 4000) ** 0.5)
+    np.testing.assert_allclose(torch.corrcoef(drawn.T), np.eye(8), atol=5 / 4000**0.5)
 
 
 def test_the_largest_of_each_layer() -> None:
@@ -219,9 +251,22 @@ def test_delays_follow_from_sizes(transforms: list[Uplink], seconds: float) -> N
 
 
 def test_sizes_of_short_vectors() -> None:
-    for transform, bits in ((QSGD(levels=1), 40), (Quantise(), 64), (Quantise(bits=4), 48)):
-        assert transform.size(Size.dense(((4,),))).bits == bits
+    for transform, length, bits in ((QSGD(levels=1), 4, 40), (Quantise(), 3, 56), (Quantise(bits=4), 3, 44)):
+        assert transform.size(Size.dense(((length,),))).bits == bits
     assert golomb_bits(0.01) == approx(8.107910, abs=1e-6) and golomb_bits(0.1) == approx(4.755825, abs=1e-6)
+
+
+def test_elias_codes() -> None:
+    """Of 1 and 2 and 3, 4 to 7, 8 to 15 and 16; and a scale, signs, gaps of 1 and levels of (5.12, -5.12, 0, 0)."""
+    assert [elias_bits(torch.tensor([n])) for n in (1, 2, 3, 4, 7, 8, 15, 16)] == [1, 3, 3, 6, 6, 7, 7, 11]
+    found = {tuple(one.vector.sign().tolist()): one.logged["elias_bytes"] for one in map(coded, range(200))}
+    assert found[1, -1, 0, 0] == math.ceil((32 + 2 + 2 + 2) / 8) and found[0, 0, 0, -1] == math.ceil(
+        (32 + 1 + 6 + 1) / 8
+    )
+
+
+def coded(key: int) -> Decoded:
+    return QSGD(levels=1).send(torch.tensor(U), {}, UplinkPoint(Size.dense(((4,),)), draw(key)))
 
 
 FOUR = [U, [0, -1, 2, 1], [1, 1, 1, 1]]
@@ -240,6 +285,7 @@ FOUR = [U, [0, -1, 2, 1], [1, 1, 1, 1]]
         ([TopNumbers(k=2, memory="ef14", decay=0.5)], [U] * 2, [[3, 0, 0, -4]] * 2, [0, -1.5, 0.75, 0]),
         ([TopNumbers(k=2, memory="ef21")], [U] * 2, [[3, 0, 0, -4], U], U),
         ([TopNumbers(k=1, memory="ef21")], FOUR, [[0, 0, 0, -4], [0, 0, 0, 1], [1, 0, 0, 1]], [1, 0, 0, 1]),
+        ([Sign(memory="ef14")], [U], [[2.125, -2.125] * 2], [0.875, 1.125, -1.625, -1.875]),
         ([Sign(memory="ef14")], [U, [0.0] * 4], [[2.125, -2.125] * 2, [1.375, 1.375, -1.375, -1.375]], None),
         # Quantising after top_k is remembered, too.
         ([TopNumbers(k=1, memory="ef14"), Half()], [[1.00390625, 0.5]], [[1.0, 0.0]], [0.00390625, 0.5]),

@@ -71,6 +71,25 @@ def test_what_changes_nothing_leaves_the_bits(raw: Raw, simulate: Simulate) -> N
     assert simulate({**raw, "uplink": chain}).digest == simulate(raw).digest
 
 
+@pytest.mark.parametrize(("aggregate", "expected"), [("majority", [1, -1, 1]), ("mean", [1 / 3, -1 / 3, 1 / 3])])
+def test_votes_and_means_of_signs(aggregate: str, expected: list[float], simulate: Simulate) -> None:
+    """Client i sends the sign of its optimum. A vote moves by a whole step, and the mean of three signs by less."""
+    optima = [[3, -1, 0.5], [-1, -1, 2], [1, 2, -1]]
+    algorithm = {"name": "fedavg", "weights": "uniform", "aggregate": aggregate}
+    raw = quadratic(optima, algorithm, {"dispatch": {"per_round": 3}}, 1, uplink=[{"name": "sign", "scale": "none"}])
+    assert simulate(raw).module().x.tolist() == approx(expected)
+
+
+def test_mifa_with_a_memory_is_ef21_of_all_clients(simulate: Simulate) -> None:
+    """What a client sends is (3, 0, 0, -4), then what was left out, so the server's mean is then what was trained. The
+    server's rate is so small that its model stays where it is."""
+    one, rate = {"name": "top_k", "k": 2, "memory": "ef14"}, 1e-4
+    algorithm = {"name": "mifa", "server_lr": rate}
+    for rounds, expected in ((1, [3, 0, 0, -4]), (2, [6, -1, 0.5, -8])):  # the sum of the means
+        raw = quadratic([U], algorithm, {"dispatch": {"per_round": 1}}, rounds, uplink=[one])
+        assert (simulate(raw).module().x / rate).tolist() == approx(expected, abs=2e-3)
+
+
 @pytest.mark.parametrize("algorithm", ["fedavg", "fedasync"])
 def test_computed_delays_budgets_and_tables_count_one_size(algorithm: str, simulate: Simulate) -> None:
     world = {"dispatch": {"per_round": 4}, "delay": COMPUTE}
@@ -191,6 +210,12 @@ def test_columns_say_what_was_cut_off(simulate: Simulate) -> None:
     updates = simulate(raw).pandas("updates")
     assert updates.norm_before.tolist() == [5, 3] and updates.norm_after.tolist() == [4, 6]
     assert updates.memory_norm.tolist() == [3, 0] and updates.relative_error.tolist() == approx([0.6, 1.0])
+
+
+def test_bytes_in_the_code_of_elias_are_told(simulate: Simulate) -> None:
+    raw = digits(algorithm="fedavg", uplink=[{"name": "qsgd", "levels": 1}], run__rounds=2)
+    updates = simulate(raw).pandas("updates").query("status == 'used'")
+    assert (updates.elias_bytes < updates.up_bytes / 2).all() and updates.elias_bytes.min() > 4  # most levels are 0
 
 
 def test_masks_may_be_shared(simulate: Simulate) -> None:
