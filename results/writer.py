@@ -7,6 +7,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -152,7 +153,8 @@ class _Buffer:
         self._values = attrgetter(*self._names)
         digested = (c for c in columns if not any(is_marked(c, mark) for mark in ("wall", "estimated", "derived")))
         self._hashes = {column.name: hashlib.sha256() for column in digested}
-        self._columns: dict[str, list[Any]] = {name: [] for name in self._names}  # of the rows not yet written
+        # Of the rows not yet written; a list that is shorter lacks the rows that come last, which are null.
+        self._columns: dict[str, list[Any]] = {name: [] for name in self._names}
         self._own: dict[str, Any] = {}  # hashes of own columns, by name
         self._sparse = frozenset(column.name for column in columns if is_marked(column, "sparse"))
         self._filled: set[str] = set()  # own and sparse columns that hold more than null
@@ -204,14 +206,17 @@ class _Buffer:
         for name in dict.fromkeys(name for row in own for name in row):
             if name not in self._own:
                 self._begin(name)
+        for name in columns:
+            held = self._columns[name]
+            held += [None] * (self.held - len(held))  # rows that left it out
+            held += columns[name]
         self._own_rows += own or [{}] * rows
-        for name, held in self._columns.items():
-            held += columns[name] if name in columns else [None] * rows
         return rows
 
     def last(self, rows: int) -> list[dict[str, Any]]:
         """Returns the last rows that were added, which must not be written yet."""
-        cells = zip(*(held[-rows:] for held in self._columns.values()), strict=True)
+        first, last = self.held - rows, self.held
+        cells = zip_longest(*(held[first:last] for held in self._columns.values()))
         own = self._own_rows[-rows:]
         return [{**dict(zip(self._names, row, strict=True)), **more} for row, more in zip(cells, own, strict=True)]
 
@@ -240,6 +245,9 @@ class _Buffer:
 
     def _array(self, name: str, values: Sequence[Any]) -> pa.Array[Any]:
         column = TABLES[self.table].field(name)
+        if not values and column.nullable:
+            return pa.nulls(self.held, column.type)
+        values = [*values, *[None] * (self.held - len(values))]
         try:
             if pa.types.is_integer(column.type) and any(issubclass(kind, _REAL) for kind in set(map(type, values))):
                 # Arrow would cut digits off.
@@ -250,7 +258,7 @@ class _Buffer:
             raise ValueError(f"{self.table}.{name}: must be {kind}, got a value that is not: {error}") from None
         if array.null_count and not column.nullable:
             place = array.is_null().index(True).as_py()
-            row = {name: values[place] for name, values in self._columns.items()}
+            row = self.last(self.held)[place]
             raise ValueError(f"{self.table}.{name}: must not be null, got the row {row!r}")
         return array
 

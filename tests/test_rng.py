@@ -25,3 +25,11 @@ def test_a_key_has_three_ids_at_most() -> None:
     for draw in (Stream(0, "delay"), lambda *ids: generator(0, "delay", *ids)):
         with pytest.raises(ValueError, match=r"at most three ids, got \(1, 2, 3, 4\)"):
             draw(1, 2, 3, 4)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 7, 130_000, 2**31 + 5, 2**32 - 1])
+def test_an_integer_below_a_limit_is_that_of_numpy(limit: int) -> None:
+    stream = Stream(3, "pick")
+    assert [stream.below(limit, number) for number in range(2000)] == [
+        int(stream(number).integers(limit)) for number in range(2000)
+    ]

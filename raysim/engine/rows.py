@@ -52,19 +52,24 @@ def of_dispatches(
     levels: bool = False,
 ) -> Columns:
     """Returns the rows of dispatches that ended, without what training fills. levels: whether clients have levels."""
+    of_fields: list[Sequence[Any]] = [*zip(*of, strict=True)] or [()] * len(Dispatched._fields)
+    fields = dict(zip(Dispatched._fields, map(list, of_fields), strict=True))
+    arrived = fields["arrives"]
+    if status != "used":
+        arrived = [d.arrives if d.reports and d.arrives <= happened.time else None for d in of]
     return {
         **_columns_of(happened, len(of)),
         "virtual_time": [happened.time] * len(of),
-        "client": [dispatched.client for dispatched in of],
-        "dispatch": [dispatched.serial for dispatched in of],
+        "client": fields["client"],
+        "dispatch": fields["serial"],
         "status": [status] * len(of),
-        "dispatched_at": [dispatched.time for dispatched in of],
-        "arrived_at": [d.arrives if d.reports and d.arrives <= happened.time else None for d in of],
-        "version": [dispatched.version for dispatched in of],
+        "dispatched_at": fields["time"],
+        "arrived_at": arrived,
+        "version": fields["version"],
         "staleness": staleness,
         "samples": samples,
         **({} if weights is None else {"weight": weights}),
-        **({"level": [dispatched.level for dispatched in of]} if levels else {}),
+        **({"level": fields["level"]} if levels else {}),
     }
 
 

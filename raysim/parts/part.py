@@ -251,4 +251,6 @@ def is_number(value: Any) -> bool:
 
 def is_finite(value: Any) -> bool:
     """Whether a value is a finite number, and not True or False."""
+    if type(value) is float:  # like most, which is found out sooner
+        return math.isfinite(value)
     return is_number(value) and not isinstance(value, bool) and math.isfinite(value)

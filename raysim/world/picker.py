@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from raysim.parts.errors import BadInput, BadValue
 from raysim.parts.rng import Stream
+from raysim.world.availability import Always
 from raysim.world.policies import Candidates, Reports, UniformPolicy
 from raysim.world.roster import Roster, Tiers
 from raysim.world.script import Script, picked_by_round
@@ -77,7 +78,10 @@ class PolicyPicker(Picker):
         super().__init__(world, samples, seed)
         self._labels, self._times, self._tiers = labels, np.zeros_like(samples), tiers
         self._draws = Stream(seed, "pick")
+        self._uniform = type(world.dispatch.policy) is UniformPolicy
         self._until = 0.0  # when others may be available than the roster says
+        self.steady = self._uniform and tiers is None and type(world.availability) is Always
+        """Whether `replace` may be asked where as many clients are in flight as are wanted."""
 
     def pick(self, time: float, round: int, in_flight: int, serial: int) -> list[int]:
         if time >= self._until:
@@ -90,10 +94,19 @@ class PolicyPicker(Picker):
                 idle = idle[self._tiers.of[idle] == tier]
                 picked += self._of(idle, self._dispatch.per_tier or 0, round, serial + len(picked))
             return picked
-        wanted, policy = self._wanted(in_flight), self._dispatch.policy
-        if wanted > 0 and self.roster.size and type(policy) is UniformPolicy:  # needs no list of all clients
-            return self.roster.at(policy.places(self.roster.size, wanted, self._draws(serial)))
-        return self._of(self.roster.all(), wanted, round, serial) if wanted > 0 else []
+        wanted, size = self._wanted(in_flight), self.roster.size
+        if wanted <= 0 or not size:
+            return []
+        if self._uniform and wanted == 1:
+            return [self.roster.at(self._draws.below(size, serial))]
+        if self._uniform:  # needs no list of all clients
+            places = UniformPolicy().places(size, wanted, self._draws(serial))
+            return [self.roster.at(place) for place in places]
+        return self._of(self.roster.all(), wanted, round, serial)
+
+    def replace(self, client: int, serial: int) -> int:
+        """Returns who is dispatched when a client has arrived, as `pick` would, and keeps the roster up to date."""
+        return self.roster.swap(client, self._draws.below(self.roster.size + 1, serial))
 
     def _of(self, idle: NDArray[np.int64], wanted: int, round: int, serial: int) -> list[int]:
         """Returns the clients that the policy picks. idle: the numbers of those that it may pick, ascending."""

@@ -1,6 +1,7 @@
 """Which clients can be picked, counted by blocks, and tiers of clients that are about as fast as each other."""
 
-from collections.abc import Callable, Iterable
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,13 +10,14 @@ from raysim.parts.rng import Stream
 from raysim.world.delay import Cost, Delay, duration_of
 
 _BLOCK = 1024  # clients
+_FEW = 4096  # clients: so many are kept in a sorted list, where another one is soon put in its place
 
 
 class Roster:
     """Which clients can be picked: those that are idle and available.
 
-    They are counted by blocks, so that the k-th of them is found without a look at all clients, of whom there may be
-    millions.
+    The k-th of them is found without a look at all clients, of whom there may be millions: by those before it that
+    cannot be picked, or, if they are many, by counts of blocks.
     """
 
     def __init__(self, idle: NDArray[np.bool_]) -> None:
@@ -27,19 +29,50 @@ class Roster:
         """Sets who is available, (clients,)."""
         self._available, _ = _flags(available)
         self._pickable, self._both = _flags(self.idle & available)
-        self._counts = np.add.reduceat(self._both, range(0, len(available), _BLOCK), dtype=np.int64)
-        self.size = int(self._counts.sum())
+        self.size = int(np.count_nonzero(self._both))
+        self._count()
+
+    def _count(self) -> None:
+        """Lists those that cannot be picked, if they are few, or else counts the others by blocks."""
+        clients = len(self._both)
+        self._few = clients - self.size <= min(_FEW, clients // 2)
+        self._away: list[int] = np.flatnonzero(~self._both).tolist() if self._few else []  # sorted
+        self._counts = np.add.reduceat(self._both, range(0, clients, _BLOCK), dtype=np.int64)
 
     def move(self, client: int, *, idle: bool) -> None:
         """Sets whether a client is idle."""
         if idle == self._idle[client]:
             return
         self._idle[client] = idle
-        if self._available[client]:
-            change = 1 if idle else -1
-            self._pickable[client] = idle
-            self._counts[client // _BLOCK] += change
-            self.size += change
+        if not self._available[client]:
+            return
+        self._pickable[client] = idle
+        self.size += 1 if idle else -1
+        if not self._few:
+            self._counts[client // _BLOCK] += 1 if idle else -1
+        elif idle:
+            del self._away[bisect_left(self._away, client)]
+        elif len(self._away) < _FEW:
+            insort(self._away, client)
+        else:
+            self._count()
+
+    def swap(self, client: int, place: int) -> int:
+        """Makes a client idle that was not, and another one not, which it returns: the one at a place, as `at` says."""
+        if not (self._few and self._available[client]):
+            self.move(client, idle=True)
+            found = self.at(place)
+            self.move(found, idle=False)
+            return found
+        away, idle, pickable = self._away, self._idle, self._pickable
+        del away[bisect_left(away, client)]
+        found = place
+        while found != (further := place + bisect_right(away, found)):
+            found = further
+        insort(away, found)
+        idle[client] = pickable[client] = True
+        idle[found] = pickable[found] = False
+        return found
 
     def __contains__(self, client: int) -> bool:
         return 0 <= client < len(self._pickable) and bool(self._pickable[client])
@@ -48,16 +81,18 @@ class Roster:
         """Returns all clients that can be picked, ascending."""
         return self._both.nonzero()[0]
 
-    def at(self, places: Iterable[int]) -> list[int]:
-        """Returns the clients at these places of the ascending list that `all` returns."""
+    def at(self, place: int) -> int:
+        """Returns the client at a place of the ascending list that `all` returns."""
+        if self._few:
+            client = place
+            while client != (further := place + bisect_right(self._away, client)):
+                client = further
+            return client
         ends = np.add.accumulate(self._counts)
-        clients = []
-        for place in places:
-            block = int(ends.searchsorted(place, "right"))
-            start = block * _BLOCK
-            (found,) = self._both[start : start + _BLOCK].nonzero()
-            clients.append(start + int(found[place - ends[block]]))  # counted from the end of its block
-        return clients
+        block = int(ends.searchsorted(place, "right"))
+        start = block * _BLOCK
+        (found,) = self._both[start : start + _BLOCK].nonzero()
+        return start + int(found[place - ends[block]])  # counted from the end of its block
 
 
 def _flags(values: NDArray[np.bool_]) -> tuple[bytearray, NDArray[np.bool_]]:

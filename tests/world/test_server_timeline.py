@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Raw
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from raysim.algorithms import Buffer, Round, Trigger
 from raysim.world import Cost, World
@@ -315,3 +317,28 @@ def test_clients_are_dispatched_in_the_order_in_which_they_were_drawn(policy: st
     assert sum(clients == sorted(clients) for clients in rounds) < 10  # of 200, of which 1 in 120 is so by chance
     last = Counter(clients[-1] > 24 for clients in rounds)
     assert 70 < last[True] < 130
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_arrivals_that_are_replaced_one_by_one_give_the_events_of_all_others(data: st.DataObject) -> None:
+    draw = data.draw
+    samples = np.array(draw(st.lists(st.integers(0, 3), min_size=2, max_size=40)))
+    samples[0] = 1
+    delay = draw(
+        st.sampled_from([{"name": "log_normal", "median": 5.0, "sigma": 1.0}, {"name": "constant", "value": 2.0}])
+    )
+    worlds = world(dispatch={"concurrency": draw(st.integers(1, 40))}, delay={**delay, "unit": "seconds"})
+    horizon = Horizon(
+        rounds=draw(st.integers(1, 60)),
+        time=draw(st.sampled_from([math.inf, 20.0])),
+        updates=draw(st.sampled_from([math.inf, 50])),
+        every_rounds=draw(st.sampled_from([None, 3])),
+        versions=draw(st.sampled_from([math.inf, 7])),
+    )
+    trigger = Buffer(draw(st.integers(1, 9)))
+    made = [ServerTimeline(worlds, trigger, samples, horizon, seed=3) for _ in range(2)]
+    made[1]._steady = None
+    seen = [[(happening, {*timeline.live, timeline.version}) for happening in timeline] for timeline in made]
+    assert made[0]._steady is not None
+    assert seen[0] == seen[1]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from raysim.engine import rows
 from raysim.engine.recorder import Recorder
@@ -24,15 +26,24 @@ class ServerRecorder(Recorder):
     def __init__(self, writer: Writer, run: RunSettings) -> None:
         super().__init__(writer, run, "dispatched", "used", "discarded", "dropped", "unfinished", "steps", "rounds")
         self._late = 0  # updates discarded since the last step
-        self._picked: Counter[int] = Counter()  # by client, how many of its updates steps have used
+        self._picked = np.zeros(0, np.int64)  # how many updates of each client steps have used, (clients,)
         self.account: Account | None = None  # of `privacy`
 
+    def held(self, samples: NDArray[np.int64]) -> None:
+        super().held(samples)
+        before, self._picked = self._picked, np.zeros_like(samples)
+        self._picked[: len(before)] = before  # of a checkpoint
+
     def memory(self) -> dict[str, Any]:
-        return {**super().memory(), "late": self._late, "picked": list(self._picked.items())}
+        clients = np.flatnonzero(self._picked)
+        picked = zip(clients.tolist(), self._picked[clients].tolist(), strict=True)
+        return {**super().memory(), "late": self._late, "picked": list(picked)}
 
     def recall(self, totals: dict[str, int], memory: dict[str, Any]) -> None:
         super().recall(totals, memory)
-        self._late, self._picked = memory["late"], Counter(dict(memory["picked"]))
+        self._late = memory["late"]
+        picked = dict(memory["picked"])
+        self._picked = np.array([picked.get(client, 0) for client in range(max(picked, default=-1) + 1)], np.int64)
 
     def ended(self, ended: Ended) -> None:
         """Writes a dispatch whose update no step uses."""
@@ -65,7 +76,7 @@ class ServerRecorder(Recorder):
         levels = self.levels is not None
         alone = one_sum(weights)
         columns = rows.of_dispatches(stepped, stepped.members, "used", staleness, samples, alone or None, levels=levels)
-        self._picked.update(columns["client"])
+        np.add.at(self._picked, columns["client"], 1)
         numbers = [one.numbers for one, _ in trained]
         own = [one.own for one in numbers]
         if trained:
@@ -120,5 +131,5 @@ class ServerRecorder(Recorder):
         the place of the slice, unless the model is the global one. level: the model's width, where it may be another
         than the server's.
         """
-        picked = self._picked[client] if client is not None and subject == "client" else None
+        picked = int(self._picked[client]) if client is not None and subject == "client" else None
         self.add(rows.of_evaluation(happened, subject, client, split, found.values, found.samples, picked, level))

@@ -233,7 +233,8 @@ def weigh(scenario: Scenario, stepped: Stepped, population: Population) -> list[
 
 def one_sum(weights: Sequence[Weight] | None) -> list[float]:
     """Returns the weights of the updates of a step that has one sum; [] if it has none, or several."""
-    return [one for one in weights or () if not isinstance(one, Mapping)]
+    several = not weights or isinstance(weights[0], Mapping)
+    return [] if several else list(weights)  # type: ignore[arg-type]
 
 
 def _checked(weights: Sequence[float], arrivals: Sequence[Arrival], must: str) -> Sequence[float]:
@@ -242,7 +243,7 @@ def _checked(weights: Sequence[float], arrivals: Sequence[Arrival], must: str) -
         raise BadValue(f"{must} a list of numbers, or None if `step` needs every update, got {got}; use .tolist()")
     if len(weights) != len(arrivals):
         raise BadValue(f"{must} a weight for each of {len(arrivals)} arrivals, got {len(weights)}")
-    for arrival, weight in zip(arrivals, weights, strict=True):
-        if not is_finite(weight):
-            raise BadValue(f"{must} finite numbers, got {weight!r} for client {arrival.client}")
+    if not all(map(is_finite, weights)):
+        client, wrong = next((a.client, one) for a, one in zip(arrivals, weights, strict=True) if not is_finite(one))
+        raise BadValue(f"{must} finite numbers, got {wrong!r} for client {client}")
     return weights
