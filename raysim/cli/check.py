@@ -9,6 +9,7 @@ from rich.markup import escape
 
 from raysim.cli.ending import refuse
 from raysim.cli.options import Overrides, ScenarioFiles
+from raysim.doctor.room import room, too_large
 from raysim.laws.subject import Subject
 from raysim.parts.errors import Problem, ScenarioError
 from raysim.parts.own import WrongClass
@@ -56,7 +57,11 @@ def check(
             wrong.append(ScenarioError(str(path), [_NO_NOISE]))
             continue
         inspected = [inspect(_meeting(scenario, epsilon)) for scenario in found] if data or epsilon is not None else []
-        if problems := dict.fromkeys(problem for one in inspected for problem in one.problems):
+        largest = max(filter(None, (one.states for one in inspected)), key=lambda states: states.bytes, default=None)
+        problems = dict.fromkeys(problem for one in inspected for problem in one.problems)
+        if largest and (text := too_large(largest, here := room())):
+            problems[Problem("data.clients", text)] = None
+        if problems:
             wrong.append(ScenarioError(str(path), list(problems)))
             continue
         told = dict.fromkeys(text for one in inspected for text in one.meaning)
@@ -66,6 +71,8 @@ def check(
         typer.echo(f"{path}: right ({first.name}, {first.algorithm.name}, {first.data.clients} clients{runs})")
         for text in told:
             typer.echo(f"{path}: data: {text}")
+        if largest:
+            typer.echo(f"{path}: states: {largest}, and {here}")
         guaranteed: dict[str, str] = {}  # and by which run first
         for scenario, one in zip(found, inspected, strict=False):
             for text in one.privacy:

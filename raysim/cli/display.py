@@ -74,6 +74,12 @@ def sum_up(labels: Sequence[str], ends: Sequence[Result | Exception]) -> None:
         console.print(f"  {escape(label)}: {text}", soft_wrap=True)
 
 
+def hint(text: str | None) -> None:
+    """Prints what would have been sooner, if anything."""
+    if text:
+        Terminal().print(f"[dim]{text}[/]", soft_wrap=True, highlight=False)
+
+
 def exit_code(*ends: Result | Exception) -> int:
     """Returns the exit code of a command that carried out these runs: 1 if one failed, else 3 if one diverged."""
     if any(isinstance(end, Exception) for end in ends):

@@ -10,8 +10,10 @@ from rich.text import Text
 from raysim.cli.ending import ending_by_signals, refuse
 from raysim.cli.options import Address, Overrides
 from raysim.doctor.findings import Diagnosis, diagnose
+from raysim.doctor.room import Room, too_large
 from raysim.parts.errors import ScenarioError
 from raysim.runs.inspection import guarantee
+from raysim.runs.states import states
 from raysim.sweep import load_sweep
 from results.render import plain_table
 from results.terminal import Terminal
@@ -40,11 +42,19 @@ def doctor(
         console.print(table)
     for finding in found.findings:
         console.print(Text.assemble((f"{finding.kind}: ", _STYLES[finding.kind]), finding.text), soft_wrap=True)
+    wrong, there = found.wrong, [place.answer for place in found.nodes if place.answer]
+    if not any(node.missing for node in there) and (kept := states(first)):
+        sums = zip(*((n.memory_bytes, n.free_memory_bytes, n.free_disk_bytes) for n in there), strict=True)
+        room = Room(*map(sum, sums))
+        console.print(f"states: {kept}, and {room}", soft_wrap=True)
+        if text := too_large(kept, room, on_ray=not inline):
+            wrong = True
+            console.print(Text.assemble(("wrong: ", _STYLES["wrong"]), text), soft_wrap=True)
     for text in guarantee(first):
         console.print(f"privacy: {text}", soft_wrap=True)
-    if not found.findings:
+    if not found.findings and not wrong:
         console.print("nothing is wrong, and nodes do not differ")
-    raise typer.Exit(1 if found.wrong else 0)
+    raise typer.Exit(1 if wrong else 0)
 
 
 def _tables(found: Diagnosis) -> list[Any]:

@@ -1,5 +1,6 @@
 """The command `sweep`: it shows a line for each run that goes on, then how the runs ended."""
 
+import os
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,7 +10,9 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from raysim.cli.display import hint
 from raysim.cli.ending import ending_by_signals, refuse
+from raysim.cli.hint import Stopwatch
 from raysim.cli.options import Address, Log, Observe, Out, named_observers
 from raysim.observers import Lines
 from raysim.observers.live import Bar, bars
@@ -82,7 +85,7 @@ def _carry_out(plan: Plan, folder: Path, where: dict[str, Any]) -> bool:
 
 def _run_all(console: Console, plan: Plan, folder: Path, *, observers: list[Any], **where: Any) -> bool:
     """Runs all scenarios, with a line for each run that goes on, and tells what becomes of them when it is known."""
-    scenarios = plan.scenarios()
+    scenarios, stopwatch = plan.scenarios(), Stopwatch()
     names = labels(scenarios)
     outcomes: dict[int, RunOutcome] = {}
     with bars(console, transient=True) as shown:
@@ -102,6 +105,8 @@ def _run_all(console: Console, plan: Plan, folder: Path, *, observers: list[Any]
     failed = [(place, outcome) for place, outcome in sorted(outcomes.items()) if outcome.status == "failed"]
     for place, outcome in failed:
         _show_failure(console, names[place], outcome)
+    ran = [one.folder for one in outcomes.values() if one.folder and one.status == "finished"]
+    hint(stopwatch.sooner(*ran, processes=min(len(ran), os.cpu_count() or 1)))
     console.print(f"compare them with [bold]raysim compare {escape(as_word(folder))}", soft_wrap=True)
     return not failed
 

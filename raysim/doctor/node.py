@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from actors import this_machine
+from raysim.doctor.room import memory
 from raysim.runs.record import installed
 from raysim.version import __version__
 from raysim.workers.device import stand_in, stand_in_bytes
@@ -53,7 +54,7 @@ class Examination:
         """resources: what Ray shares out there; {} without Ray."""
         import torch
 
-        (total, free), size = _memory(), stand_in_bytes() if stand_in() else 0
+        (total, free), size = memory(), stand_in_bytes() if stand_in() else 0
         gpus = _gpus() if not stand_in() else (Gpu("stand-in", size, size),) * int(resources.get("GPU", 0))
         machine = this_machine()
         return Node(
@@ -97,17 +98,6 @@ def _code() -> str:
         for file in sorted(root.rglob("*.py")):
             hashed.update(file.relative_to(root).as_posix().encode() + file.read_bytes())
     return hashed.hexdigest()[:8]
-
-
-def _memory() -> tuple[int, int]:
-    """Returns the bytes of memory of the machine, all of them and those that are available."""
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-    except OSError:  # not Linux
-        pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        return pages, pages
-    kilobytes = {name: int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines)}
-    return kilobytes["MemTotal"] * 1024, kilobytes["MemAvailable"] * 1024
 
 
 def _gpus() -> tuple[Gpu, ...]:

@@ -18,6 +18,7 @@ from raysim.engine.recorder import Nowhere
 from raysim.parts.errors import BadInput, BadValue, Problem, located
 from raysim.parts.process import isolated
 from raysim.runs.explained import culprit_of
+from raysim.runs.states import States, states_of
 from raysim.scenario import Scenario
 from results.summary import guarantee_of
 
@@ -31,6 +32,7 @@ class Inspected(NamedTuple):
     notes: tuple[str, ...] = ()  # warnings: settings that are seldom meant, and requests that cannot be met
     meaning: tuple[str, ...] = ()  # what inputs and labels were taken for
     privacy: tuple[str, ...] = ()  # what the run would guarantee
+    states: States | None = None  # of clients; None if they keep none
 
 
 def inspect(scenario: Scenario) -> Inspected:
@@ -49,12 +51,13 @@ def _inspect(scenario: Scenario) -> Inspected:
     if found:
         return Inspected([*found, *_name_problems(scenario)])
     federation = _divided(scenario, dataset, found)
-    notes = () if federation is None else _try_model(scenario, federation, found)
+    notes, states = ((), None) if federation is None else _try_model(scenario, federation, found)
     told: tuple[str, ...] = ()
     if federation is not None and not found:
         with _noting(scenario, found, "privacy", "be accounted for"):
             told = _guarantee(scenario, federation)
-    return Inspected(list(dict.fromkeys(found)), notes, dataset.meaning.lines if dataset.meaning else (), told)
+    meaning = dataset.meaning.lines if dataset.meaning else ()
+    return Inspected(list(dict.fromkeys(found)), notes, meaning, told, states)
 
 
 def _guarantee(scenario: Scenario, federation: Federation) -> tuple[str, ...]:
@@ -113,11 +116,13 @@ def _divided(scenario: Scenario, dataset: Dataset, found: list[Problem]) -> Fede
     return federation
 
 
-def _try_model(scenario: Scenario, federation: Federation, found: list[Problem]) -> tuple[str, ...]:
+def _try_model(
+    scenario: Scenario, federation: Federation, found: list[Problem]
+) -> tuple[tuple[str, ...], States | None]:
     """Builds the model for the data, tries it on two samples, trains a client for one step, or a peer of an algorithm
     from outside, and follows the timeline: where it is scripted, to its end.
 
-    Returns what is seldom meant, or done otherwise than asked.
+    Returns what is seldom meant, or done otherwise than asked, and what states of clients take.
     """
     from raysim.workers.peers import PeersWorker
     from raysim.workers.preflight import try_metrics, try_model
@@ -128,7 +133,7 @@ def _try_model(scenario: Scenario, federation: Federation, found: list[Problem])
     with _noting(scenario, found, "model"):
         workers.append(family_of(scenario).worker(federation))
     if not workers:
-        return ()
+        return (), None
     (worker,) = workers
     with _noting(scenario, found, "model", "predict and train on two samples"):
         if not math.isfinite(loss := try_model(worker)):
@@ -146,7 +151,7 @@ def _try_model(scenario: Scenario, federation: Federation, found: list[Problem])
     if not scenario.follows_training:
         with _noting(scenario, found, "world", "give a timeline"):
             _try_timeline(scenario, federation, worker)
-    return () if found else worker.notes
+    return ((), None) if found else (worker.notes, states_of(scenario, federation, worker))
 
 
 def _try_timeline(scenario: Scenario, federation: Federation, worker: Any) -> None:
