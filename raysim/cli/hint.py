@@ -12,7 +12,7 @@ from raysim.runs.result import Result
 _SHARE = 0.5  # of the command's time that jobs may take: where they take more, another way would change little
 
 
-class Work(NamedTuple):
+class JobTimes(NamedTuple):
     """When the jobs of runs were at work, in seconds."""
 
     jobs: float  # of all of them, one after another
@@ -20,7 +20,7 @@ class Work(NamedTuple):
     workers: int  # that trained clients or peers, the most in a run
 
     @classmethod
-    def of(cls, tasks: list[pa.Table]) -> "Work":
+    def of(cls, tasks: list[pa.Table]) -> "JobTimes":
         """Measures the work of runs. tasks: the table `tasks` of each."""
         jobs = busy = 0.0
         workers = 0
@@ -35,7 +35,7 @@ class Work(NamedTuple):
         return cls(jobs, busy, workers)
 
 
-class Stopwatch:
+class CommandClock:
     """Measures what a command takes from when it looks for Ray."""
 
     def __init__(self) -> None:
@@ -50,7 +50,10 @@ class Stopwatch:
         placement = sys.modules.get("actors.placement")  # not loaded without Ray
         if not (folders and placement and placement.started_here()):
             return None
-        took, work = time.perf_counter() - self._began, Work.of([Result(folder).table("tasks") for folder in folders])
+        took, work = (
+            time.perf_counter() - self._began,
+            JobTimes.of([Result(folder).table("tasks") for folder in folders]),
+        )
         option, needs = "--inline", work.jobs / (processes or 1)
         if processes is None and work.workers > 1 and work.busy < 0.9 * work.jobs:  # they were at work side by side
             option, needs = f"--local {work.workers}", work.busy

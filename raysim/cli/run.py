@@ -9,7 +9,7 @@ import typer
 
 from raysim.cli.display import exit_code, hint, sum_up, watch
 from raysim.cli.ending import ending_by_signals, refuse, refusing_wrong_runs, tell
-from raysim.cli.hint import Stopwatch
+from raysim.cli.hint import CommandClock
 from raysim.cli.options import (
     Address,
     Case,
@@ -63,11 +63,11 @@ def run(
         return watch(scenario, lambda shown: start(observers=[shown, *own]), place, label=label, dry=dry)
 
     with ending_by_signals():
-        stopwatch = Stopwatch()
+        clock = CommandClock()
         place.connect(*loaded)  # before the progress display starts, because Ray prints something
         if len(loaded) == 1:
             result = carry_out(loaded[0])
-            hint(stopwatch.sooner(result.folder))
+            hint(clock.sooner(result.folder))
             raise typer.Exit(exit_code(result))
         ends: list[Result | Exception] = []
         names = labels(loaded)

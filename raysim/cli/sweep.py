@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from raysim.cli.display import hint
 from raysim.cli.ending import ending_by_signals, refuse
-from raysim.cli.hint import Stopwatch
+from raysim.cli.hint import CommandClock
 from raysim.cli.options import Address, Log, Observe, Out, named_observers
 from raysim.observers import Lines
 from raysim.observers.live import Bar, bars
@@ -85,7 +85,7 @@ def _carry_out(plan: Plan, folder: Path, where: dict[str, Any]) -> bool:
 
 def _run_all(console: Console, plan: Plan, folder: Path, *, observers: list[Any], **where: Any) -> bool:
     """Runs all scenarios, with a line for each run that goes on, and tells what becomes of them when it is known."""
-    scenarios, stopwatch = plan.scenarios(), Stopwatch()
+    scenarios, clock = plan.scenarios(), CommandClock()
     names = labels(scenarios)
     outcomes: dict[int, RunOutcome] = {}
     with bars(console, transient=True) as shown:
@@ -106,7 +106,7 @@ def _run_all(console: Console, plan: Plan, folder: Path, *, observers: list[Any]
     for place, outcome in failed:
         _show_failure(console, names[place], outcome)
     ran = [one.folder for one in outcomes.values() if one.folder and one.status == "finished"]
-    hint(stopwatch.sooner(*ran, processes=min(len(ran), os.cpu_count() or 1)))
+    hint(clock.sooner(*ran, processes=min(len(ran), os.cpu_count() or 1)))
     console.print(f"compare them with [bold]raysim compare {escape(as_word(folder))}", soft_wrap=True)
     return not failed
 

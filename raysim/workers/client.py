@@ -218,27 +218,29 @@ class ClientWorker(Workbench, ClientHandlers):
             vectors.add({"w": own.w, "buffers": own.buffers}, 1.0)
         return records.send(vectors.record)
 
-    def _messages(self, own: OwnModels) -> dict[float, Record]:
-        """Returns what clients of each level received, with statistics of BatchNorm if they are collected."""
+    def _messages(self, own: OwnModels) -> dict[float, tuple[Record, Model]]:
+        """Returns what clients of each level received, with statistics of BatchNorm if they are collected, and the
+        model in it, which is the same for all of them."""
         whole, _ = self._received(own.models[0].message)
         found = {}
         for served in own.models:
             variant = self.variant(served.level)
             message = variant.cut(self._at(served.level, whole), self.first_unit(served.version))
             with_own = self._with_statistics(self.received(message, variant.start), variant, served)
-            found[served.level] = {**message, "buffers": with_own.buffers} if served.statistics else message
+            message = {**message, "buffers": with_own.buffers} if served.statistics else message
+            found[served.level] = message, self.received(message, variant.start)
         return found
 
     def _personal(
-        self, own: OwnModels, place: int, messages: dict[float, Record]
+        self, own: OwnModels, place: int, messages: dict[float, tuple[Record, Model]]
     ) -> Model | Callable[[Tensor], Tensor]:
         """Returns what a client predicts with. place: the client's place in `own.clients`. messages: what clients of
         each level received."""
         client, number = own.clients[place], EVALUATING + own.version
         self.at(own.moment)
         who = f"client {client}, model version {own.version}, evaluate"
-        variant, message = self.variant(own.levels[place]), messages[own.levels[place]]
-        task = self.client_task(client, number, message, variant)
+        variant, (message, received) = self.variant(own.levels[place]), messages[own.levels[place]]
+        task = self.task(client, number, received, variant=variant)
         state = self._state_in(own.states[place] if own.states else None).algorithm
         state = variant.cut(state, self.first_unit(own.version))
         self.logged.take()

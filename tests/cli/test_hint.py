@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from raysim.cli import hint
-from raysim.cli.hint import Stopwatch, Work
+from raysim.cli.hint import CommandClock, JobTimes
 
 
 def tasks(*rows: tuple[str, float, float]) -> pa.Table:
@@ -21,9 +21,9 @@ AFTER = tasks(("client-0", 0.0, 2.0), ("server-0", 3.0, 0.5), ("client-0", 5.0, 
 
 
 def test_jobs_of_two_workers_count_once_where_they_are_at_work_side_by_side() -> None:
-    assert Work.of([BESIDE]) == (5.5, 4.5, 2)
-    assert Work.of([AFTER]) == (3.5, 3.5, 1)
-    assert Work.of([BESIDE, AFTER]) == (9.0, 8.0, 2)
+    assert JobTimes.of([BESIDE]) == (5.5, 4.5, 2)
+    assert JobTimes.of([AFTER]) == (3.5, 3.5, 1)
+    assert JobTimes.of([BESIDE, AFTER]) == (9.0, 8.0, 2)
 
 
 @pytest.mark.parametrize(
@@ -40,12 +40,12 @@ def test_what_would_be_sooner_follows_from_measured_times(
 ) -> None:
     monkeypatch.setitem(sys.modules, "actors.placement", SimpleNamespace(started_here=lambda: True))
     monkeypatch.setattr(hint, "Result", lambda folder: SimpleNamespace(table=lambda name: table))
-    clock = iter([100.0, 100.0 + took])
-    monkeypatch.setattr("time.perf_counter", lambda: next(clock))
-    found = Stopwatch().sooner(Path("run"), processes=processes)
+    times = iter([100.0, 100.0 + took])
+    monkeypatch.setattr("time.perf_counter", lambda: next(times))
+    found = CommandClock().sooner(Path("run"), processes=processes)
     assert found == (told and f"{told}, for the same numbers")
 
 
 def test_nothing_is_said_of_a_ray_that_was_there_before(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "actors.placement", SimpleNamespace(started_here=lambda: False))
-    assert Stopwatch().sooner(Path("run")) is None
+    assert CommandClock().sooner(Path("run")) is None
