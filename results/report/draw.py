@@ -84,14 +84,19 @@ def members(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:
 
 
 def by_level(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:
-    """Draws a metric of the models of a run over virtual time, with a line for each level: the mean of its models."""
+    """Draws a metric of the models of a run over virtual time, with a line for each level: the mean of its models; and
+    beside slices, one for the whole model."""
+    group = groups.groups[rows["group"].iloc[0]]
+    subject, metric, split = (str(rows[key].iloc[0]) for key in ("subject", "metric", "split"))
+    if subject == "slice":
+        every = group.first.pandas("evaluations")
+        whole = every[(every.subject == "global") & (every.metric == metric) & (every.split == split)]
+        axes.plot(whole.virtual_time, whole.value, color=style.colour(len(rows["level"].unique())), label="whole model")
     levels = sorted(rows["level"].unique(), reverse=True)
     for place, level in enumerate(levels):
         mean = rows[rows["level"] == level].groupby("virtual_time")[column].mean()
         axes.plot(mean.index, mean, color=style.colour(place), label=f"level {level:g}")
-    axes.set(xlabel=f"virtual time{groups.unit}", ylabel=str(rows["metric"].iloc[0]).replace("_", " "))
-    axes.legend()
-    group = groups.groups[rows["group"].iloc[0]]
+    axes.set(xlabel=f"virtual time{groups.unit}", ylabel=metric.replace("_", " "))
     return f"{group.first.id}: models of {len(levels)} levels."
 
 
