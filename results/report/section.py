@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote
@@ -91,7 +91,7 @@ def pictures(section: Section, groups: Groups) -> Iterator[Picture]:
     if section.single:
         yield from _of_single_runs(section, groups, frame, columns[0])
         return
-    for values, some in frame.groupby([*section.by], observed=True) if section.by else [((), frame)]:
+    for values, some in _by(section, frame):
         for column in columns:
             rows = some[some[column].notna()]
             if len(rows) and (column != "seconds" or rows[column].any()):
@@ -103,12 +103,19 @@ def pictures(section: Section, groups: Groups) -> Iterator[Picture]:
 def _of_single_runs(section: Section, groups: Groups, frame: pd.DataFrame, column: str) -> Iterator[Picture]:
     """Yields a figure of the first run of each group that is shown; of runs with equal rows, of the first one."""
     before: list[pd.DataFrame] = []
-    for group in groups.shown:
-        rows = frame[frame["run"] == group.first.id]
-        plain = rows.drop(columns=["run", "group"]).reset_index(drop=True)
-        if len(rows) and not any(plain.equals(other) for other in before):
-            before.append(plain)
-            yield picture(section, groups, rows, column, f"{section.name}-{group.place}", group.label)
+    for values, some in _by(section, frame):
+        for group in groups.shown:
+            rows = some[some["run"] == group.first.id]
+            plain = rows.drop(columns=["run", "group"]).reset_index(drop=True)
+            if len(rows) and not any(plain.equals(other) for other in before):
+                before.append(plain)
+                name = "-".join([section.name, *map(str, values), str(group.place)])
+                yield picture(section, groups, rows, column, name, ", ".join([*map(str, values), group.label]))
+
+
+def _by(section: Section, frame: pd.DataFrame) -> Iterable[tuple[Any, pd.DataFrame]]:
+    """Returns the rows of each combination of values of the columns `by`, with these values."""
+    return frame.groupby([*section.by], observed=True) if section.by else [((), frame)]
 
 
 def picture(section: Section, groups: Groups, rows: pd.DataFrame, column: str, name: str, title: str) -> Picture:

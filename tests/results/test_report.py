@@ -135,6 +135,19 @@ def test_clients_models_are_sections_of_their_own(simulate: Simulate) -> None:
     assert sorted(names(made_of(folder, only="ends"))) == [f"ends-{name}" for name in own]
 
 
+def test_models_of_several_sizes_have_a_figure_for_each_metric(tmp_path: Path) -> None:
+    """With a line for each level, and one for the whole model."""
+    rows = [
+        evaluation(number, value, **which)
+        for number in (1, 2)
+        for metric, value in (("loss", 2.0), ("accuracy", 0.5))
+        for which in ({"metric": metric}, {"metric": metric, "subject": "slice", "member": 1, "level": 0.5})
+    ]
+    found = made_of(made(tmp_path / "run", {"evaluations": rows}), only="levels")
+    assert sorted(names(found)) == ["levels-slice-accuracy-test-0", "levels-slice-loss-test-0"]
+    assert all("whole model" in one.svg and "level 0.5" in one.svg for one in found.pictures)
+
+
 def test_a_graph_that_changes_is_drawn_over_time(simulate: Simulate) -> None:
     """Of many links, some are shown."""
     html = made_of(simulate(centers([[0.0]] * 2, 3, topology="complete")).folder, only="topology").html
