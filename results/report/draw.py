@@ -148,9 +148,9 @@ def links(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:
     peers = int(max(rows["source"].max(), rows["target"].max())) + 1
     _blocks(axes, rows, rows[column], peers)
     of_each = rows.groupby(["source", "target"])[column].sum()
-    source, target = of_each.idxmax()  # type: ignore[misc]
+    most: Any = of_each.idxmax()
     found = f"{len(of_each):,} links, over which {of_each.mean():,.4g} bytes were sent on average"
-    return f"{found}, and {of_each.max():,.4g} from peer {source} to peer {target}, the most."
+    return f"{found}, and {of_each.max():,.4g} from peer {most[0]} to peer {most[1]}, the most."
 
 
 def _blocks(axes: Axes, rows: pd.DataFrame, weights: Any, peers: int) -> None:
