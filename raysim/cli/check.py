@@ -13,11 +13,12 @@ from raysim.doctor.room import room, too_large
 from raysim.laws.subject import Subject
 from raysim.parts.errors import Problem, ScenarioError
 from raysim.parts.own import WrongClass
-from raysim.runs.inspection import inspect
+from raysim.runs.inspection import inspect, undividable
 from raysim.scenario import Scenario
 from raysim.scenario.checks import notes_of
 from raysim.sweep import load_sweep
 from raysim.sweep.settings import ScenarioFile
+from raysim.version import __version__
 from results.terminal import Terminal
 
 _NO_NOISE = Problem(
@@ -41,7 +42,10 @@ def check(
         bool, typer.Option(help="Guess what data files or folders hold, given in place of scenarios, and say why.")
     ] = False,
 ) -> None:
-    """Check scenario files and their sweeps; this needs neither Ray nor, without --data, the data."""
+    """Check scenario files and their sweeps; this needs neither Ray nor, without --data, the data.
+
+    Data that are here, in files of up to 256 MB, are divided even so.
+    """
     if propose:
         proposals(scenarios)
         return
@@ -61,6 +65,9 @@ def check(
         problems = dict.fromkeys(problem for one in inspected for problem in one.problems)
         if largest and (text := too_large(largest, here := room())):
             problems[Problem("data.clients", text)] = None
+        if not inspected:
+            ways = {one.data.model_dump_json() + repr((one.server_data, one.public)): one for one in reversed(found)}
+            problems = dict.fromkeys(problem for one in ways.values() for problem in undividable(one))
         if problems:
             wrong.append(ScenarioError(str(path), list(problems)))
             continue
@@ -111,7 +118,8 @@ def proposals(paths: list[Path]) -> None:
 
 def schema() -> None:
     """Print the JSON Schema of scenario files, with which editors complete and check them."""
-    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **ScenarioFile.model_json_schema()}
+    names = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": f"urn:raysim:scenario:{__version__}"}
+    schema = {**names, **ScenarioFile.model_json_schema()}
     schema["properties"]["extends"] = {"type": "string", "description": "A file whose keys hold where this has none."}
     schema["patternProperties"] = {"^x-": {"description": "Left out: for blocks that are repeated by alias."}}
     typer.echo(json.dumps(schema, indent=2))

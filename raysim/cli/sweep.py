@@ -21,7 +21,7 @@ from raysim.runs.previous import OutOfDate
 from raysim.sweep import load_sweep
 from raysim.sweep.batch import RunOutcome, labels, outcomes_of
 from raysim.sweep.expand import Plan
-from raysim.sweep.search import Trial, best, search
+from raysim.sweep.search import Trial, best, importances, search
 from results.ending import Status
 from results.terminal import Terminal
 from results.texts import as_word, count
@@ -139,6 +139,9 @@ def _tune(console: Console, plan: Plan, folder: Path, where: dict[str, Any]) -> 
         by = f"set by\n  {escape(options)}" if options else "with the file's own values"
         line = f"best of {groups[trial.group]}: trial {trial.number}, {metric} {trial.score:.4g}, {by}"
         console.print(line, soft_wrap=True)
+        if shares := importances(trials, plan, trial.group):
+            told = ", ".join(f"{key} {share:.0%}" for key, share in shares.items())
+            console.print(f"  importance of keys, by fANOVA: {escape(told)}", soft_wrap=True)
     failed = [(trial, outcome) for trial in trials for outcome in trial.outcomes if outcome.status == "failed"]
     for trial, outcome in failed:
         _show_failure(console, f"{groups[trial.group]}  trial {trial.number}", outcome)

@@ -20,9 +20,11 @@ from raysim.parts.process import isolated
 from raysim.runs.explained import culprit_of
 from raysim.runs.states import States, states_of
 from raysim.scenario import Scenario
+from results.location import is_local, location
 from results.summary import guarantee_of
 
 _HAPPENINGS = 20  # how many happenings of a timeline a check follows
+_SMALL = 2**28  # bytes of files that are read without being asked for
 
 
 class Inspected(NamedTuple):
@@ -42,6 +44,25 @@ def inspect(scenario: Scenario) -> Inspected:
     """
     with isolated(torch=True):
         return _inspect(scenario)
+
+
+def undividable(scenario: Scenario) -> list[Problem]:
+    """Returns why the data cannot be divided; none where they are not on this machine, or are more than 256 MB of
+    files: they are then not read."""
+    data, found = scenario.data, list[Problem]()
+    paths = [location(path).expanduser() for path in data.reads()]
+    named = data.name in ("digits", "quadratic", "linear_regression") or getattr(data, "frame", None) or paths
+    if not named or data.name == "torch" or not all(is_local(path) and path.is_file() for path in paths):
+        return []
+    if sum(path.stat().st_size for path in paths) > _SMALL:
+        return []
+    with isolated():
+        try:
+            dataset = load(data)
+        except (ValueError, OSError):  # `inspect` says what is wrong with the data themselves
+            return []
+        _divided(scenario, dataset, found)
+    return found
 
 
 def _inspect(scenario: Scenario) -> Inspected:

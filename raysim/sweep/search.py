@@ -165,11 +165,36 @@ def _study(plan: Plan, seed: int) -> optuna.Study:
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
+    storage, name = plan.search.storage if plan.search else None, f"{plan.name}-{seed}"
+    if storage and name in optuna.get_all_study_names(storage):
+        optuna.delete_study(study_name=name, storage=storage)  # all trials are told again, earlier ones too
     return optuna.create_study(
+        storage=storage,
+        study_name=name,
         direction=plan.direction,
         sampler=optuna.samplers.TPESampler(seed=seed, n_startup_trials=STARTUP),
         pruner=optuna.pruners.MedianPruner(n_startup_trials=STARTUP),
     )
+
+
+def importances(trials: Iterable[Trial], plan: Plan, group: int) -> dict[str, float]:
+    """Returns how much of the variance of a group's scores each tuned key explains, the largest share first.
+
+    It is fANOVA (Hutter, Hoos, Leyton-Brown, An efficient approach for assessing hyperparameter importance, ICML 2014),
+    as Optuna has it. {} with fewer than two keys, or four finished trials that differ.
+    """
+    from optuna.importance import FanovaImportanceEvaluator, get_param_importances
+    from optuna.study import create_study
+    from optuna.trial import create_trial
+
+    kinds = _distributions(plan.over(group))
+    of_group = [one for one in trials if one.group == group and one.score is not None and math.isfinite(one.score)]
+    if len(kinds) < 2 or len({one.score for one in of_group}) < 4:
+        return {}
+    study = create_study(direction=plan.direction)
+    for one in of_group:
+        study.add_trial(create_trial(params=one.values, distributions=kinds, value=one.score))
+    return get_param_importances(study, evaluator=FanovaImportanceEvaluator(seed=0))
 
 
 def _distributions(over: Mapping[str, Range]) -> dict[str, optuna.distributions.BaseDistribution]:

@@ -57,6 +57,10 @@ class Search(Part):
     any other metric, such as accuracy_gap or consensus."""
     batch: Count = 4
     """Number of trials that are suggested at a time, and may run side by side. Suggestions depend on it."""
+    storage: str | None = None
+    """Address of a database of Optuna's that also gets the trials, such as sqlite:///tuning.db, for its dashboard. A
+    study there has the name of the sweep and the number of its group, and is written anew when a search starts. null:
+    none."""
     prune: bool = True
     """Whether to stop a trial whose metric is worse than the median of earlier trials, once five have finished."""
 

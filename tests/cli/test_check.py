@@ -29,6 +29,15 @@ def test_check_reads_all_files_and_says_all_that_is_wrong(tmp_path: Path) -> Non
     ]
 
 
+def test_data_that_are_here_are_divided_even_so(tmp_path: Path) -> None:
+    """Without --data, as far as they are small files; others, and those that are elsewhere, are left."""
+    few = {"name": "dirichlet", "alpha": 0.1, "min_size": 40}
+    answer = command("check", write(tmp_path, digits(data__partition=few)))
+    assert answer.exit_code == 2 and "data.partition: every client must get a" in answer.stderr
+    elsewhere = {"name": "mnist", "root": str(tmp_path), "clients": 30, "partition": few}
+    assert command("check", write(tmp_path, digits(data=elsewhere))).exit_code == 0
+
+
 @pytest.mark.parametrize("data", [(), ("--data",)])
 def test_models_of_clients_that_nothing_evaluates_are_noted(tmp_path: Path, data: tuple[str, ...]) -> None:
     raw = digits(algorithm="ditto", data__local_test=0.2)
@@ -51,6 +60,7 @@ def test_the_json_schema_takes_what_is_right_and_refuses_what_is_wrong() -> None
     jsonschema = pytest.importorskip("jsonschema")
     schema = json.loads(command("schema").stdout)
     jsonschema.Draft202012Validator.check_schema(schema)
+    assert schema["$id"].startswith("urn:raysim:scenario:")
     valid = jsonschema.Draft202012Validator(schema).is_valid
     assert valid(YAML(typ="safe").load(QUICKSTART))
     own = {"name": "toys:Buffered", "size": 3}
