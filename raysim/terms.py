@@ -36,6 +36,16 @@ that are shaped like the model."""
 Entry = TypeVar("Entry")  # a tensor or, as it travels between processes, an array
 Other = TypeVar("Other")
 
+ModelKey: TypeAlias = "float | str"
+"""Which model a client trains: the width, as a share of the server's or, where groups have other architectures, the
+name of the first group with that model."""
+
+
+def suffixed(name: str, key: ModelKey) -> str:
+    """Returns the name of an entry of a model's own, where one record has those of several architectures."""
+    return f"{name} of {key}" if isinstance(key, str) else name
+
+
 Inputs = Literal["images", "features", "series", "volumes", "text", "named", "functions"]
 """What the inputs of samples are: what data hold, and what models take. A function is one that a client minimises."""
 
@@ -173,6 +183,7 @@ class Arrival(NamedTuple):
     samples: int  # number of samples that the client trains on
     tier: int = 0  # where `world.dispatch` picks by tiers: the tier of the client, 0 for the fastest
     level: float = 1.0  # the width of the client's model, as a share of the server's
+    architecture: str | None = None  # first group with the client's model, if its architecture is not the server's
 
 
 class Moment(NamedTuple):

@@ -15,7 +15,7 @@ from results.texts import in_full, quoted
 # Metrics that are totals of a whole run, and not evaluations of a model. staleness: mean over the updates used.
 # seconds: real time. epsilon: of the most exposed client.
 TOTALS = ("virtual_time", "up_bytes", "down_bytes", "local_steps", "staleness", "epsilon", "seconds")
-_SUBJECTS = ("global", "slice", "client", "unseen", "peer")
+_SUBJECTS = ("global", "slice", "group", "client", "unseen", "peer")
 _BEST = ("best", "at_best_validation")
 _OF_LAST = re.compile(r"(max|min|mean)_of_last_([1-9]\d*)")
 _AGGREGATES: dict[str, Callable[[list[float]], float]] = {"max": np.max, "min": np.min, "mean": np.mean}

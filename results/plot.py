@@ -23,7 +23,7 @@ from results.texts import quoted
 
 BANDS = ("minmax", "std", "ci", "none")
 FORMATS = ("pdf", "svg", "png")
-_SUBJECTS = ("global", "slice", "client", "unseen", "peer")
+_SUBJECTS = ("global", "slice", "group", "client", "unseen", "peer")
 
 
 class Drawn(TypedDict, total=False):

@@ -198,12 +198,19 @@ class EvaluationRow(TimedRow):
     """One row for each metric of each model that was evaluated."""
 
     subject: Text = column(
-        "Whose model was evaluated: global, the server's model; slice, a narrower model that it holds; client, what "
-        "one client predicts with; unseen, what a client predicts with that took no part and adapted to the last "
-        "model; peer, one peer's model; peers, all evaluated peers together."
+        "Whose model was evaluated: global, the server's model; slice, a narrower model that it holds; group, the "
+        "server's model for groups of another architecture; client, what one client predicts with; unseen, what a "
+        "client predicts with that took no part and adapted to the last model; peer, one peer's model; peers, all "
+        "evaluated peers together."
     )
     member: Int | None = optional(
-        "The client or peer, or the number of the slice; null for the subjects global and peers."
+        "The client or peer, the number of the slice, or the place of the first group with the architecture in "
+        "`clients`; null for the subjects global and peers."
+    )
+    group: Int | None = optional(
+        "The place of the client's group in `clients`; null for the subject global, for clients in no group, and where "
+        "all clients have one architecture.",
+        "sparse",
     )
     level: Number | None = optional(
         "Width of the model, as a share of the server's; null for the subject global, and where all clients train the "

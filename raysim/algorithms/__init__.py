@@ -47,6 +47,7 @@ from raysim.algorithms.feddle import Feddle as Feddle
 from raysim.algorithms.feddyn import FedDyn as FedDyn
 from raysim.algorithms.fedeq import FeDEQ as FeDEQ
 from raysim.algorithms.fedf_admm import FedFADMM as FedFADMM
+from raysim.algorithms.fedmd import FedMD as FedMD
 from raysim.algorithms.fednova import FedNova as FedNova
 from raysim.algorithms.fedper import FedPer as FedPer
 from raysim.algorithms.fedproto import FedProto as FedProto

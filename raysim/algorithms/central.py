@@ -32,6 +32,15 @@ class Central(Algorithm):
     as the slice of its level, and vectors that are shaped like that slice reach `step` with zeros around them;
     `task.held` says what of them is held."""
 
+    mixes_models: ClassVar[bool] = False
+    """Whether groups of clients may have models of other architectures than the server's. Each client then starts with
+    the first values of a model like its own, and `client` is called with these. All clients send entries of the same
+    shapes, and the message holds no "w", unless `steps_apart` is true."""
+
+    steps_apart: ClassVar[bool] = False
+    """Whether the server then has a model of each architecture. `init`, `message`, `weigh` and `step` are called for
+    each of them by itself, with the updates of the clients that have it; `updates` may be {}."""
+
     pools_statistics: ClassVar[bool] = False
     """Whether clients keep no running statistics of BatchNorm, and send none. Those with which a model is evaluated and
     saved are then collected over the samples of all clients, in a pass of their own."""

@@ -3,14 +3,14 @@
 Tan, Long, Liu, Zhou, Lu, Jiang, Zhang, FedProto: Federated prototype learning across heterogeneous clients, AAAI 2022,
 Algorithm 1 with equations (3), (6) and (7).
 
-Differences from the paper: all clients have the same architecture, and the same initial values. As in the authors'
-code, the distance to a prototype is the mean squared difference, taken for each sample and not for the mean of a label.
-A global prototype is the mean over the samples of those who reported, without the second factor 1 / |N_j| of (6), and
-that of a label that nobody reported stays. Prototypes are computed in eval mode, after training.
+Differences from the paper: clients of one architecture have the same initial values. As in the authors' code, the
+distance to a prototype is the mean squared difference, taken for each sample and not for the mean of a label. A global
+prototype is the mean over the samples of those who reported, without the second factor 1 / |N_j| of (6), and that of a
+label that nobody reported stays. Prototypes are computed in eval mode, after training.
 """
 
 from collections.abc import Callable
-from typing import Literal
+from typing import ClassVar, Literal
 
 from raysim.algorithms.central import Central, needs_labels
 from raysim.algorithms.signatures import Arrivals, Model, Problems, ServerTask, Setting, Task, Tensor, Trained
@@ -24,8 +24,10 @@ class FedProto(Central):
 
     The global model stays the initial one. A client predicts the label of the nearest prototype or, before there are
     any, with its own model. An embedding is what enters `model.personal` or, if nothing is personal, the last linear
-    layer. One that is `data.unseen` trains once.
+    layer; it has the same size in all architectures. One that is `data.unseen` trains once.
     """
+
+    mixes_models: ClassVar[bool] = True
 
     name: str = "fedproto"
     lam: NonNegative = 1.0

@@ -9,7 +9,7 @@ votes is a setting, where the authors choose the best of a grid.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from raysim.algorithms.fedavg import FedAvg
 from raysim.algorithms.signatures import Problems, Setting, Task, Tensor
@@ -25,8 +25,12 @@ if TYPE_CHECKING:
 class KNNPer(FedAvg):
     """FedAvg, and a client mixes the model's prediction with the labels of its nearest samples (Marfoq et al. 2022).
 
-    Samples are near if their embeddings are.
+    Samples are near if their embeddings are. Where clients have several architectures, there is a model of each, which
+    is averaged over the clients that have it.
     """
+
+    mixes_models: ClassVar[bool] = True
+    steps_apart: ClassVar[bool] = True
 
     name: str = "knn_per"
     k: Count = 10

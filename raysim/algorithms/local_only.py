@@ -4,6 +4,8 @@ Papers on personalised learning call this baseline Local, for example Le et al.,
 CIKM 2024, Table 1. There is no equation to follow: a client trains a model of its own.
 """
 
+from typing import ClassVar
+
 from raysim.algorithms.central import Central
 from raysim.algorithms.signatures import Arrivals, Model, Task
 from raysim.terms import Population, Record, Round
@@ -16,6 +18,8 @@ class LocalOnly(Central):
     much as in a method that samples clients. The global model stays the initial one. A client predicts with its own
     model; before it is first picked, with the initial one. One that is `data.unseen` trains once.
     """
+
+    mixes_models: ClassVar[bool] = True
 
     name: str = "local_only"
 

@@ -1,20 +1,44 @@
 """Groups of clients that differ: who belongs to them, how they train, and how they behave."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Self
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
+from pydantic_core import CoreSchema, core_schema
 
 from raysim.clients.behaviours import ABehaviour, Honest
-from raysim.clients.capacity import OwnSize
+from raysim.clients.capacity import LevelCost, OwnSize
 from raysim.local import Local
+from raysim.models import MODELS, ModelPart
+from raysim.models.module import model_block
 from raysim.parts.errors import Problem
-from raysim.parts.part import Count, Fraction, Part, Positive, Unit, as_tuples
+from raysim.parts.part import Count, Fraction, OneOf, Part, Positive, Unit, as_tuples
 from raysim.parts.rng import generator
+from raysim.terms import ModelKey
 
 _WAYS = ("number", "share", "members", "file")
+
+
+class _OwnModel(OneOf):
+    """A size of the server's model, or a model of any architecture, which has a name."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        models = super().__get_pydantic_core_schema__(source, handler)
+        either = {"of a size": handler.generate_schema(OwnSize), "of a name": models}
+        union = core_schema.tagged_union_schema(either, discriminator=_tag)
+        return core_schema.no_info_before_validator_function(model_block, union)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        names, either, *others = super().__get_pydantic_json_schema__(schema, handler)["anyOf"]
+        return {"anyOf": [*either["oneOf"], names, *others]}
+
+
+def _tag(value: Any) -> str:
+    is_size = isinstance(value, OwnSize) or (isinstance(value, dict) and "name" not in value)
+    return "of a size" if is_size else "of a name"
 
 
 class ClientGroup(Part):
@@ -34,10 +58,10 @@ class ClientGroup(Part):
     """Keys of `local` with other values for the group, such as {lr: 0.01, epochs: 1}."""
     behaviour: ABehaviour = Honest()
     """How the clients deviate from the algorithm."""
-    model: OwnSize | None = None
-    """A model of their own, for algorithms with models of several sizes, such as {width: 0.5}, which has half of the
-    units of each hidden layer, or {depth: 2}, which has the first two parts. null: that of `capacity` or, without it,
-    the server's."""
+    model: Annotated[OwnSize | ModelPart, _OwnModel(MODELS, "raysim.models")] | None = None
+    """A model of their own: for algorithms with models of several sizes, {width: 0.5}, which has half of the units of
+    each hidden layer, or {depth: 2}, which has the first two parts; for algorithms that mix architectures, any model,
+    such as {name: cnn}. null: that of `capacity` or, without it, the server's."""
     watts: Annotated[Positive, Unit("W")] | None = None
     """Power of a client of the group, in place of that by `world.watts` or by a trace of devices."""
 
@@ -143,13 +167,51 @@ class ClientGroups:
         return self._local if (place := self.place(client)) is None else self._locals[place]
 
     def levels(self, exits: int) -> dict[int, float]:
-        """Returns the level of each client whose group has a model of its own. exits: as in `OwnSize.level`."""
+        """Returns the level of each client whose group has one. exits: as in `OwnSize.level`."""
         places = [] if self._of is None else self._of.tolist()
         owns = [group.model for group in self._groups]
-        return {client: own.level(exits) for client, place in enumerate(places) if place >= 0 and (own := owns[place])}
+        pairs = ((client, owns[place]) for client, place in enumerate(places) if place >= 0)
+        return {client: own.level(exits) for client, own in pairs if isinstance(own, OwnSize)}
+
+    def keys(self, models: Mapping[str, ModelPart]) -> dict[int, str]:
+        """Returns the key of each client's model whose architecture is another one than the server's.
+
+        models: as `architectures` returns them.
+        """
+        of = {place: key for place, one in enumerate(self._groups) for key in models if models[key] == one.model}
+        return {client: of[place] for client, place in enumerate([] if self._of is None else self._of) if place in of}
 
     @property
     def members(self) -> dict[str, list[int]]:
         """The numbers of the clients in each group, by its name."""
         found = enumerate(self._groups) if self._of is not None else ()
         return {group.name: np.flatnonzero(self._of == place).tolist() for place, group in found}
+
+
+def architectures(groups: Sequence[ClientGroup], servers: ModelPart) -> dict[str, ModelPart]:
+    """Returns the models of groups that are of other architectures than the server's, each by the name of the first
+    group that has it."""
+    found: dict[str, ModelPart] = {}
+    for group in groups:
+        if isinstance(group.model, ModelPart) and group.model not in (servers, *found.values()):
+            found[group.name] = group.model
+    return found
+
+
+class Architectures:
+    """Which model each client has, where groups have models of other architectures than the server's."""
+
+    def __init__(self, keys: Mapping[int, str], costs: Mapping[ModelKey, LevelCost], clients: int) -> None:
+        """keys: as `ClientGroups.keys` returns them. costs: of the model of each key, the server's first."""
+        self._keys, self._costs, self._clients = keys, costs, clients
+
+    def of(self, client: int, number: int | None = None) -> ModelKey:
+        """Returns the key of a client's model, which is the same at each of its dispatches."""
+        return self._keys.get(client, 1.0)
+
+    @property
+    def facts(self) -> dict[str, dict[str, Any]]:
+        """What run.json says of each model: how many clients have it, and what it costs."""
+        counts = Counter(map(self.of, range(self._clients)))
+        named = {"server" if key == 1.0 else str(key): (key, cost) for key, cost in self._costs.items()}
+        return {name: {"clients": counts[key], **cost._asdict()} for name, (key, cost) in named.items()}

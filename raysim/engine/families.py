@@ -120,7 +120,7 @@ class ServerFamily(Family):
         recorder.held(samples)
         population, costs = scenario.population(samples), cache(measure)
         levels = timelines.levels_of(scenario, samples, costs)
-        recorder.levels = levels.facts if levels else None
+        recorder.of_models(levels)
 
         def timeline(horizon: Horizon) -> Iterator[Happening]:
             given = (scenario, samples, federation.partition_table, costs)

@@ -136,8 +136,8 @@ class Recorder:
     before all its rounds because nobody could be dispatched; None if it did not. ended_by: what ended the timeline, as
     run.json will hold it; None before that. budget: what was spent so far. best: the best evaluation. diverged: what
     was not finite first, as run.json will hold it; None if all was finite. traffic: bytes of the simulated messages
-    since the run began or went on, up and down. staleness: that of the last step; None if it used nothing. levels: as
-    run.json holds them; None where all clients train the server's model.
+    since the run began or went on, up and down. staleness: that of the last step; None if it used nothing. levels,
+    models: as run.json holds them; None where all clients train the server's model.
     """
 
     def __init__(self, writer: Writer, run: RunSettings, *counts: str) -> None:
@@ -153,6 +153,7 @@ class Recorder:
         self.traffic: Counter[str] = Counter()
         self.staleness: float | None = None
         self.levels: dict[str, Any] | None = None
+        self.models: dict[str, Any] | None = None
 
     def held(self, samples: NDArray[np.int64]) -> None:
         """Notes the number of samples that each client or peer trains on, (clients,). It must be called first."""
@@ -212,6 +213,7 @@ class Recorder:
         ended_by = self.budget.ended_by or self.ended_by
         best = {"best": self.best.found} if self.best.found else {}
         best |= {"levels": self.levels} if self.levels else {}
+        best |= {"models": self.models} if self.models else {}
         return {"totals": totals, "ended_early": self.early, "ended_by": ended_by, "diverged": self.diverged, **best}
 
     def add(self, new: Iterable[Row]) -> None:

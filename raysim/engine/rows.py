@@ -163,6 +163,7 @@ def of_evaluation(
     samples: int,
     picked: int | None = None,
     level: float | None = None,
+    group: int | None = None,
 ) -> Iterator[EvaluationRow]:
     """Yields a row for each metric. samples: the number of samples that the metrics are means over."""
     for metric, value in values.items():
@@ -172,6 +173,7 @@ def of_evaluation(
             member=member,
             picked=picked,
             level=level,
+            group=group,
             split=split,
             metric=metric,
             value=value,

@@ -6,11 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raysim.clients.capacity import LevelCost, Levels
+from raysim.clients.group import Architectures
 from raysim.engine.server.training import Training, Uses
 from raysim.parts.errors import BadInput
 from raysim.parts.rng import Stream
 from raysim.scenario import Scenario
-from raysim.terms import Moment, Trip
+from raysim.terms import ModelKey, Moment, Trip
 from raysim.uplink.channel import channels, traffic_of
 from raysim.workers.replies import WorkCost
 from raysim.world import Cost, Neighbours
@@ -31,7 +32,7 @@ def of_server(
     measure: Callable[[], WorkCost],
     training: Training | None = None,
     horizon: Horizon | None = None,
-    levels: Levels | None = None,
+    levels: Levels | Architectures | None = None,
 ) -> ServerTimeline:
     """Returns the timeline of a run with a server.
 
@@ -69,7 +70,7 @@ class Work:
         self._scenario, self._samples, self._cost, self._uses = scenario, samples, cost, uses
         self._groups = scenario.groups
 
-    def cost(self, client: int, level: float, had: int | None, moment: Moment, seen: float) -> Cost:
+    def cost(self, client: int, level: ModelKey, had: int | None, moment: Moment, seen: float) -> Cost:
         """Returns the cost of an update with gradients of so many samples."""
         scenario, cost = self._scenario, self._cost.of(level)
         missed = self._uses.missed(had, moment.version)
@@ -79,27 +80,37 @@ class Work:
         traffic = traffic_of(scenario.central.at(moment).traffic(trip), up, down, missed.versions)
         return Cost(3 * cost.forward_flops * seen, traffic.down, traffic.up, seen)  # a backward pass costs two forward
 
-    def foreseen(self, client: int, level: float, had: int | None, moment: Moment) -> Cost:
+    def foreseen(self, client: int, level: ModelKey, had: int | None, moment: Moment) -> Cost:
         """Returns the cost of an update that does not stop early."""
         held, scenario = int(self._samples[client]), self._scenario
         seen = scenario.central.samples_seen(self._groups.local(client), held)
         return self.cost(client, level, had, moment, seen + self._cost.of(level).passes.of(held) / 3)
 
 
-def levels_of(scenario: Scenario, samples: NDArray[np.int64], measure: Callable[[], WorkCost]) -> Levels | None:
-    """Returns the level of each client, and what each level costs; None where all train the server's model.
+def levels_of(
+    scenario: Scenario, samples: NDArray[np.int64], measure: Callable[[], WorkCost]
+) -> Levels | Architectures | None:
+    """Returns the level, or the architecture, of each client, and what each costs; None where all train the server's
+    model.
 
     The arguments are those of `of_server`.
     """
-    if not scenario.levels:
+    models = scenario.models
+    if not scenario.levels and not models:
         return None
     cost, capacity, clients = measure(), scenario.capacity, len(samples)
     work = Work(scenario, samples, cost, Uses(scenario))
     delay, delays = scenario.world.delay, Stream(scenario.seed, "delay")
-    costs, times, memory = {}, None, None
-    for level in scenario.levels:
-        of, one = cost.of(level), work.cost(0, level, None, Moment(), 0.0)
-        costs[level] = LevelCost(of.sizes.parameters, of.forward_flops, of.memory_bytes, one.up_bytes, one.down_bytes)
+    times, memory = None, None
+
+    def known(key: ModelKey) -> LevelCost:
+        of, one = cost.of(key), work.cost(0, key, None, Moment(), 0.0)
+        return LevelCost(of.sizes.parameters, of.forward_flops, of.memory_bytes, one.up_bytes, one.down_bytes)
+
+    keys: tuple[ModelKey, ...] = (1.0, *models)
+    if models:
+        return Architectures(scenario.groups.keys(models), {key: known(key) for key in keys}, clients)
+    costs = {level: known(level) for level in scenario.levels}
     if capacity and capacity.by == "speed":
         held = np.flatnonzero(samples)
         times = np.full(clients, np.inf)

@@ -54,6 +54,7 @@ class Task:
         self._begun = net.passes
         self._key = key  # seed, client, and how many dispatches the client had before
         self._public = public
+        self._shown: Tensor | None = None  # the public inputs, once they were asked for
         self.logged = Logged({}, {})  # what `log` was given
         self.moment = Moment()
         """When the client was dispatched, the server steps, or the peer trains or mixes: the rounds that are over, the
@@ -109,7 +110,8 @@ class Task:
         """The inputs of the scenario's `public:` samples, (n, ...). Everybody has the same, in the same order."""
         if self._public is None:
             raise BadValue("task.public: the scenario must have public samples, and has none; add `public:`")
-        return self._public()
+        self._shown = self._public()
+        return self._shown
 
     @property
     def samples(self) -> int:
@@ -174,6 +176,7 @@ class Task:
         if embedded and loss is None:
             raise BadValue("task.train: `embedded` needs a `loss`, for the data's own takes no embeddings")
         self._net.nested = gradient
+        seen, own = self._net.seen, not isinstance(data, tuple) or data[0] is not self._shown
         with self._net.embedding(loss) if embedded and loss else nullcontext(loss) as of_batch, self._own_gradients():
             trained = train(
                 self._net,
@@ -189,6 +192,8 @@ class Task:
                 draws=cache(lambda purpose: self.generator(f"{purpose} {stream}")),
                 kept=self.optimizer if stream == 0 and self.optimizer and self._goes_on(local) else None,
             )
+        if not own:  # a client's samples alone count as seen; others are work besides, which raysim measures
+            self._net.seen = seen
         return trained._replace(logged=self.logged.columns)
 
     def train_by(self, start: Model, loop: Callable[[torch.nn.Module], None]) -> Trained:

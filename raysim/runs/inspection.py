@@ -146,7 +146,7 @@ def _try_model(
     Returns what is seldom meant, or done otherwise than asked, and what states of clients take.
     """
     from raysim.workers.peers import PeersWorker
-    from raysim.workers.preflight import try_metrics, try_model
+    from raysim.workers.preflight import try_architectures, try_metrics, try_model
     from raysim.workers.server import ServerWorker
     from raysim.workers.workbench import Workbench
 
@@ -160,6 +160,8 @@ def _try_model(
         if not math.isfinite(loss := try_model(worker)):
             must = "must have a finite loss before any training"
             raise BadValue(f"{must}, got {loss} on two samples; look for a division by zero, or large inputs")
+        with _noting(scenario, found, "clients", "have models that predict and train on two samples"):
+            try_architectures(worker)
         with _noting(scenario, found, "run.metrics", "give numbers for some samples"):
             try_metrics(worker)
     if isinstance(worker, ServerWorker) and not found:

@@ -51,6 +51,7 @@ class RunRecord:
     groups: dict[str, Any] | None = None
     watts: Any = None
     levels: dict[str, Any] | None = None  # of `capacity`: how many clients have each, and what it costs
+    models: dict[str, Any] | None = None  # of groups with other architectures: how many clients, and what it costs
     sweep: Block | None = None
     dry: bool | None = None
     forking: Block | None = None  # the origin of a fork that has not come to its version

@@ -13,6 +13,7 @@ from raysim.parts.process import isolated
 from raysim.runs.models import read
 from raysim.runs.origin import kept_code
 from raysim.scenario.load import parse_block, read_back
+from raysim.terms import ModelKey, suffixed
 from results import NotARun, Run, Runs, open_run, summary
 from results.texts import cut
 
@@ -30,6 +31,7 @@ class Which(TypedDict, total=False):
     client: int | None
     best: bool
     level: float | None
+    group: str | None
 
 
 class Result:
@@ -113,7 +115,8 @@ class Result:
         them, but with the axes that the model takes, such as (n, channels, height, width) for images. which: `client`,
         the number of a client whose own last model is returned, which `run.save_clients` saves. `best`: see `vectors`.
         `level`: returns the narrower or shallower model that the global one holds, as a client of this level of
-        `capacity` would receive it. Raises ValueError if there is no such peer, client or level.
+        `capacity` would receive it. `group`: returns the server's model for a group of `clients`, whose architecture
+        may be another. Raises ValueError if there is no such peer, client, level or group.
         """
         from raysim.models.library import of_library
         from raysim.runs.use import raw as unscaled
@@ -159,18 +162,45 @@ class Result:
         return export(self.run, *self.trained(peer=peer, **which), to, place)
 
     def trained(
-        self, *, peer: int | None = None, client: int | None = None, best: bool = False, level: float | None = None
+        self,
+        *,
+        peer: int | None = None,
+        client: int | None = None,
+        best: bool = False,
+        level: float | None = None,
+        group: str | None = None,
     ) -> tuple[nn.Module, ModelPart]:
         """Returns a model as raysim trains it, which returns one tensor, in eval mode; and the scenario's model."""
-        if client is None:
-            vectors = self._of_peer(peer, best=best)
-            return self._filled(vectors) if level is None else self._slice(vectors, level, best)
-        saved = self.clients()
-        clients = saved.pop("client").tolist()
-        if client not in clients:
-            raise ValueError(f"client: must be one with a saved model, got {client}; they are {cut(str(clients), 200)}")
-        row = clients.index(client)
-        return self._filled({key: rows[row] for key, rows in saved.items()})
+        if client is not None:
+            return self._of_client(client)
+        vectors = self._of_peer(peer, best=best)
+        if group is not None:
+            return self._of_group(vectors, group)
+        return self._filled(vectors) if level is None else self._slice(vectors, level, best)
+
+    def _of_client(self, client: int) -> tuple[nn.Module, ModelPart]:
+        saved, known = self.clients(), list[int]()
+        for name in [name for name in saved if name.partition(" of ")[0] == "client"]:
+            clients, key = saved[name].tolist(), name.partition(" of ")[2] or 1.0
+            if client in clients:
+                row = clients.index(client)
+                return self._filled({one: saved[suffixed(one, key)][row] for one in ("w", "buffers")}, key=key)
+            known += clients
+        text = f"client: must be one with a saved model, got {client}; they are {cut(str(sorted(known)), 200)}"
+        raise ValueError(text)
+
+    def _of_group(self, saved: dict[str, Any], group: str) -> tuple[nn.Module, ModelPart]:
+        """Returns the server's model for a group."""
+        scenario = read_back(self.info["scenario"], str(self.folder / "run.json"))
+        names = [one.name for one in scenario.clients]
+        if group not in names:
+            raise ValueError(f"group: must be in `clients`, whose are {', '.join(names) or 'none'}, got {group!r}")
+        model = scenario.clients[names.index(group)].model
+        key = next((key for key, other in scenario.models.items() if other == model), 1.0)
+        if suffixed("w", key) not in saved:
+            text = f"must be one for which the server of {scenario.algorithm.name} has a model, got {group!r}"
+            raise ValueError(f"group: {text}; set run.save_clients, and give the number of a client")
+        return self._filled({one: saved[suffixed(one, key)] for one in ("w", "buffers")}, key=key)
 
     def _of_peer(self, peer: int | None, *, best: bool) -> dict[str, Any]:
         vectors = self.vectors(best=best)
@@ -208,9 +238,11 @@ class Result:
         buffers = saved.get(f"buffers {level:g}", saved["buffers"][index.buffers.numpy()])
         return self._filled({"w": saved["w"][index.w.numpy()], "buffers": buffers}, level)
 
-    def _filled(self, saved: dict[str, Any], level: float | None = None) -> tuple[nn.Module, ModelPart]:
-        """Returns the scenario's module in eval mode, filled with flat vectors, and its model. level: that of a client;
-        None: it is the server's."""
+    def _filled(
+        self, saved: dict[str, Any], level: float | None = None, key: ModelKey = 1.0
+    ) -> tuple[nn.Module, ModelPart]:
+        """Returns a module in eval mode, filled with flat vectors, and its model. level: that of a client; None: it is
+        the server's. key: of its architecture."""
         import torch
 
         from raysim.models.build import initialise
@@ -220,7 +252,11 @@ class Result:
         if lacking := [key for key in ("input_shape", "classes", "seed") if self.info.get(key) is None]:
             raise NotARun(f"{file}: must have {' and '.join(lacking)}, with which the model is built, got none; {cure}")
         with kept_code(self.folder, self.info), isolated(torch=True):
-            model = self._model or parse_block("model", self.info["scenario"]["model"], str(file))
+            groups = {one["name"]: one["model"] for one in self.info["scenario"]["clients"]}
+            own = self._model if key == 1.0 else None
+            model = own or parse_block(
+                "model", groups[key] if key in groups else self.info["scenario"]["model"], str(file)
+            )
             shape = as_tuples(self.info["input_shape"])
             block = self.info["scenario"]["algorithm"]
             depth = parse_block("algorithm", block, str(file)).depth(level) if "exits" in block else None

@@ -12,6 +12,7 @@ from raysim.algorithms import ALGORITHMS, Central
 from raysim.algorithms.algorithm import Algorithm
 from raysim.algorithms.deep import Deep
 from raysim.clients import group_problems
+from raysim.clients.capacity import OwnSize
 from raysim.data.sources.shakespeare import Shakespeare
 from raysim.data.sources.synthetic import LinearRegression, Quadratic
 from raysim.local import Local
@@ -100,10 +101,12 @@ def level_problems(scenario: Scenario) -> Iterator[Problem]:
         return
     wanted, other = ("depth", "width") if isinstance(algorithm, Deep) else ("width", "depth")
     for place, group in enumerate(scenario.clients):
-        if group.model and getattr(group.model, other) is not None:
+        if not isinstance(group.model, OwnSize):
+            continue
+        if getattr(group.model, other) is not None:
             text = f"must be {wanted} for {algorithm.name}, whose models differ in it, got {other}; give {wanted}"
             yield Problem(f"clients.{place}.model.{other}", text)
-        elif group.model and (group.model.depth or 0) > scenario.exits:
+        elif (group.model.depth or 0) > scenario.exits:
             text = f"must be at most algorithm.exits, {scenario.exits}, got {group.model.depth}; lower it"
             yield Problem(f"clients.{place}.model.depth", text)
     if scenario.model.lora is not None or scenario.model.frozen or scenario.model.norm == "frozen":

@@ -26,6 +26,8 @@ from raysim.scenario.family_checks import peer_problems, server_problems
 from raysim.scenario.privacy_checks import privacy_problems
 from raysim.scenario.schema import Scenario
 from raysim.terms import Buffer, Moment
+from raysim.uplink.bounds import adapting
+from raysim.uplink.memory import is_shadow
 from raysim.world.mixing import limit
 from results.info import directions
 from results.location import UnknownLocation, is_uri, location
@@ -62,6 +64,7 @@ def problems_of(scenario: Scenario) -> list[Problem]:
         *transform_problems(scenario),
         *local_problems(scenario),
         *level_problems(scenario),
+        *_architecture_problems(scenario),
         *privacy_problems(scenario),
         *scenario.algorithm.at(Moment()).problems(scenario),
         *family_problems(scenario),
@@ -188,6 +191,46 @@ def _model_problems(scenario: Scenario) -> Iterator[Problem]:
         yield Problem(
             "public.alpha", f"must not be given, for it skews the mix of labels, and {data.name} has none; leave it out"
         )
+
+
+def _architecture_problems(scenario: Scenario) -> Iterator[Problem]:
+    """Yields what is wrong with groups whose models are of other architectures than the server's."""
+    algorithm, models = scenario.algorithm, scenario.models
+    if models and not (isinstance(algorithm, Central) and algorithm.mixes_models):
+        able = ", ".join(one.model_fields["name"].default for one in ALGORITHMS if getattr(one, "mixes_models", False))
+        text = f"must be left out for {algorithm.name}, whose clients all have one architecture; take one of {able}"
+        yield from (Problem(f"clients.{scenario.place_of(group)}.model", text) for group in models)
+        return
+    known = list(_of_model(scenario)) if models else []
+    for group, model in models.items():
+        for problem in _of_model(scenario.model_copy(update={"model": model})):
+            if problem not in known:
+                own = problem.path == "model" or problem.path.startswith("model.")
+                yield Problem(
+                    f"clients.{scenario.place_of(group)}.{problem.path}" if own else problem.path, problem.text
+                )
+    if models and scenario.capacity:
+        yield Problem("capacity", "must be left out where groups have models of other architectures, got both")
+    for at, one in enumerate(scenario.downlink if models else ()):
+        if is_shadow(one) and getattr(one, "shadow", "") == "all":
+            text = "must be client where groups have models of other architectures, got all; set it"
+            yield Problem(f"downlink.{at}.shadow", text)
+    if not scenario.apart:
+        return
+    if (place := adapting(scenario.uplink)) is not None:
+        text = "must be left out where the server has models of several architectures, whose updates have other norms"
+        yield Problem(f"uplink.{place}.adapt", text)
+    if (weights := getattr(algorithm, "weights", "samples")) not in ("samples", "uniform"):
+        text = f"must be samples or uniform where the server has models of several architectures, got {weights}"
+        yield Problem("algorithm.weights", text)
+
+
+def _of_model(scenario: Scenario) -> Iterator[Problem]:
+    """Yields what is wrong with the scenario's model, alone and beside other blocks."""
+    yield from scenario.model.problems()
+    yield from _model_problems(scenario)
+    yield from _server_data_problems(scenario)
+    yield from scenario.algorithm.at(Moment()).problems(scenario)
 
 
 def _metric_problems(scenario: Scenario) -> Iterator[Problem]:

@@ -14,7 +14,8 @@ from pydantic import BeforeValidator, Field
 
 from raysim.algorithms import ALGORITHMS, Central, Peer
 from raysim.clients import ClientGroup, ClientGroups
-from raysim.clients.capacity import Capacity
+from raysim.clients.capacity import Capacity, OwnSize
+from raysim.clients.group import architectures
 from raysim.data import SERVER_DATA, SOURCES, Federated, OneOfSources, Public, ServerData
 from raysim.data.federation.server import NO_PUBLIC, NoServerData
 from raysim.data.sources.synthetic import Quadratic
@@ -156,7 +157,7 @@ class Scenario(Part):
     @property
     def sends_each(self) -> bool:
         """Whether `downlink` makes a message for each client, and not one for all of them."""
-        return bool(self.downlink) and (self.divides or shadows_each(self.downlink))
+        return bool(self.downlink) and (self.divides or bool(self.models) or shadows_each(self.downlink))
 
     @property
     def needs_cost(self) -> bool:
@@ -227,10 +228,25 @@ class Scenario(Part):
     @property
     def levels(self) -> tuple[float, ...]:
         """The levels that clients may have, the largest first; () where all train the server's model."""
-        of_groups = [group.model.level(self.exits) for group in self.clients if group.model]
+        of_groups = [group.model.level(self.exits) for group in self.clients if isinstance(group.model, OwnSize)]
         found = {*(self.capacity.levels if self.capacity else ()), *of_groups}
         others = {1.0} if of_groups and not self.capacity else set()
         return tuple(sorted(found | others, reverse=True))
+
+    @property
+    def models(self) -> dict[str, ModelPart]:
+        """The models of groups that are of other architectures than the server's, each by the name of the first group
+        that has it; {} where there are none."""
+        return architectures(self.clients, self.model)
+
+    def place_of(self, group: str) -> int:
+        """Returns the place of a group in `clients`."""
+        return [one.name for one in self.clients].index(group)
+
+    @property
+    def apart(self) -> bool:
+        """Whether the server has a model of each of several architectures."""
+        return bool(self.models) and self.has_server and self.central.steps_apart
 
     @property
     def in_flight(self) -> int:

@@ -14,9 +14,10 @@ from raysim.algorithms import Central
 from raysim.local.batch_norm import pooled, sums, tracking
 from raysim.local.model import Model
 from raysim.local.net import Net
+from raysim.local.steps import first_kept
 from raysim.local.task import Task
 from raysim.parts.rng import generator
-from raysim.terms import ClientState, Record, Wire
+from raysim.terms import ClientState, ModelKey, Record, Wire, suffixed
 from raysim.workers import records, returned
 from raysim.workers.evaluation import EVALUATION_BATCH, joined
 from raysim.workers.replies import ClientWire, Evaluated, MetricSums, Numbers, TrainedClient
@@ -53,14 +54,14 @@ class ClientWorker(Workbench, ClientHandlers):
         updates, buffers = records.Total() if request.summed else records.Stack(), records.Total()
         after: list[Value[ClientWire]] = []
         trained = []
-        first: Record | None = None  # the first client's update; the others must have its entries
+        first: dict[str | None, Record] = {}  # the first update of each architecture; others must have its entries
         messages: dict[Value[Wire], tuple[Record, Record]] = {}
         for member in request.members:
             sent, state, reply = self._trained(member, messages)
-            first = sent if first is None else first
+            key = member.level if isinstance(member.level, str) and self.apart else None
             where = f"{type(self.algorithm).__name__}.update, client {member.client}"
-            returned.same_updates(where, (first, sent), summed=True)
-            vectors, own_buffers = records.split(sent, "buffers")
+            returned.same_updates(where, (first.setdefault(key, sent), sent), summed=True)
+            vectors, own_buffers = records.split(sent, suffixed("buffers", key or 1.0))
             updates.add(vectors, member.weight)
             buffers.add(own_buffers, member.share)
             if member.state:
@@ -113,7 +114,7 @@ class ClientWorker(Workbench, ClientHandlers):
         )
         passes = seen + (net.predicted - predicted) / 3  # a backward pass costs two forward passes
         reply = TrainedClient(numbers, passes, records.diverged(numbers, sent, "update"))
-        return variant.widen(sent, shift), state, reply
+        return self.named(member.level, variant.widen(sent, shift)), state, reply
 
     def updated(
         self, task: Task, message: Record, state: ClientState[Tensor], who: str
@@ -172,10 +173,12 @@ class ClientWorker(Workbench, ClientHandlers):
         found = [records.borrow(value.content, self.device) for value in served.statistics]
         return model.replace(buffers=pooled(model.buffers, variant.net.layout, found)) if found else model
 
-    def _at(self, level: float, message: Record) -> Record:
-        """Returns a message with the buffers of a level."""
-        levels = self.population.levels
-        return self.algorithm.at_level(message, levels.index(level)) if level in levels else message
+    def _at(self, level: ModelKey, message: Record) -> Record:
+        """Returns the message of a model, with the buffers of a level."""
+        levels, message = self.population.levels, self.mine(level, message)
+        if isinstance(level, str) or level not in levels:
+            return message
+        return self.algorithm.at_level(message, levels.index(level))
 
     def first_unit(self, version: int) -> int:
         """Returns the unit with which slices of a version begin."""
@@ -218,11 +221,11 @@ class ClientWorker(Workbench, ClientHandlers):
             vectors.add({"w": own.w, "buffers": own.buffers}, 1.0)
         return records.send(vectors.record)
 
-    def _messages(self, own: OwnModels) -> dict[float, tuple[Record, Model]]:
+    def _messages(self, own: OwnModels) -> dict[ModelKey, tuple[Record, Model]]:
         """Returns what clients of each level received, with statistics of BatchNorm if they are collected, and the
         model in it, which is the same for all of them."""
         whole, _ = self._received(own.models[0].message)
-        found = {}
+        found: dict[ModelKey, tuple[Record, Model]] = {}
         for served in own.models:
             variant = self.variant(served.level)
             message = variant.cut(self._at(served.level, whole), self.first_unit(served.version))
@@ -232,7 +235,7 @@ class ClientWorker(Workbench, ClientHandlers):
         return found
 
     def _personal(
-        self, own: OwnModels, place: int, messages: dict[float, tuple[Record, Model]]
+        self, own: OwnModels, place: int, messages: dict[ModelKey, tuple[Record, Model]]
     ) -> Model | Callable[[Tensor], Tensor]:
         """Returns what a client predicts with. place: the client's place in `own.clients`. messages: what clients of
         each level received."""
@@ -274,31 +277,66 @@ class ClientWorker(Workbench, ClientHandlers):
             return start.replace(w=w, buffers=buffers)
         return start.replace(shared=w, buffers=buffers)
 
+    @cached_property
+    def apart(self) -> bool:
+        """Whether the server has a model of each of several architectures. Entries of one record are then told apart by
+        their names."""
+        return self.scenario.apart
+
+    @cached_property
+    def servers(self) -> list[Variant]:
+        """The models that the server has."""
+        return [self.whole, *map(self.variant, self.scenario.models if self.apart else ())]
+
+    def mine(self, key: ModelKey, record: Record) -> Record:
+        """Returns what of the server's state, of its message, or of updates of a step is about the model of a key."""
+        if self.apart:
+            pairs = ((name, name.partition(" of ")[0]) for name in record)
+            return {own: record[name] for name, own in pairs if name == suffixed(own, key)}
+        if isinstance(key, str) and "w" in record:  # which is there for evaluations only
+            start = self.variant(key).start
+            return {**record, "w": start.w, "buffers": start.shared_buffers}
+        return record
+
+    def named(self, key: ModelKey, record: Record) -> Record:
+        """Returns a record of the model of a key, under names by which `mine` finds it."""
+        return {suffixed(name, key): entry for name, entry in record.items()} if self.apart else record
+
     def first_state(self) -> Record:
         """Returns the server's state before the first round."""
-        with self.calling("init") as where:
-            state = returned.record(where, self.algorithm.init(self.start, self.population), "the server's state")
-            if "w" not in state:
-                raise returned.ContractError(f"{where}: the server's state must hold 'w', got {sorted(state)!r}")
-            returned.vector(where, state, self.net.layout, "the server's state", shared=True)
-        return {"buffers": self.start.shared_buffers, **state, **self.adapting.first(self.start.w)}
+        found: Record = {}
+        for variant in self.servers:
+            with self.calling("init") as where:
+                given = self.algorithm.init(variant.start, self.population)
+                state = returned.record(where, given, "the server's state")
+                if "w" not in state:
+                    raise returned.ContractError(f"{where}: the server's state must hold 'w', got {sorted(state)!r}")
+                returned.vector(where, state, variant.net.layout, "the server's state", shared=True)
+            found |= self.named(variant.level, {"buffers": variant.start.shared_buffers, **state})
+        return {**found, **self.adapting.first(self.start.w)}
 
-    def first_client(self) -> ClientState[Tensor]:
-        """Returns a client's state before it first takes part."""
+    def first_client(self, key: ModelKey = 1.0) -> ClientState[Tensor]:
+        """Returns the state of a client with the model of a key before it first takes part."""
+        variant = self.variant(key) if isinstance(key, str) else self.whole
         with self.calling("client") as where:
-            state = returned.record(where, self.algorithm.client(self.start), "a client's state")
-        return ClientState(state, self.first_optimizer)
+            state = returned.record(where, self.algorithm.client(variant.start), "a client's state")
+        return ClientState(state, first_kept(self.scenario.local.optimizer, variant.start.w))
 
     def message(self, state: Record, version: int = 0) -> Record:
         """Returns the message of this state of the server, and adds the model if the algorithm does not send it,
         because it is evaluated."""
+        found: Record = {}
         own, bound = self.adapting.apart(state)
-        return {"buffers": own["buffers"], "w": own["w"], **self._sent(own, version), **self.adapting.sent(bound)}
+        for variant in self.servers:
+            of = self.mine(variant.level, own)
+            sent = {"buffers": of["buffers"], "w": of["w"], **self._sent(of, version, variant)}
+            found |= self.named(variant.level, sent)
+        return {**found, **self.adapting.sent(bound)}
 
-    def _sent(self, state: Record, version: int) -> Record:
+    def _sent(self, state: Record, version: int, variant: Variant) -> Record:
         with self.calling("message", version, who=f"model version {version}", state=state) as where:
             sent = returned.record(where, self.algorithm.message(state), "the message")
-            returned.vector(where, sent, self.net.layout, "the message", shared=True)
+            returned.vector(where, sent, variant.net.layout, "the message", shared=True)
             if version and sent.keys() != self._entries:
                 must = f"the message must have the entries of the first one, {sorted(self._entries)!r}"
                 raise returned.ContractError(
@@ -326,4 +364,5 @@ class ClientWorker(Workbench, ClientHandlers):
     @cached_property
     def _entries(self) -> frozenset[str]:
         """The entries of the messages that the algorithm sends."""
-        return frozenset(self._sent(self.adapting.apart(self.first_state())[0], 0))
+        state = self.mine(1.0, self.adapting.apart(self.first_state())[0])
+        return frozenset(self._sent(state, 0, self.whole))

@@ -9,10 +9,13 @@ from torch import Tensor
 
 from raysim.data.named import NamedArrays, by_name, shape_of, shape_text
 from raysim.local.gradients import PerSample
+from raysim.local.net import Net
 from raysim.models.memory import Held
 from raysim.parts.errors import BadValue, located
 from raysim.parts.rng import seed_globals
+from raysim.terms import ModelKey
 from raysim.workers.evaluation import EVALUATION_BATCH
+from raysim.workers.variants import Variant
 from raysim.workers.workbench import Workbench
 
 _MEASURED = 250
@@ -22,6 +25,7 @@ def try_all(bench: Workbench) -> None:
     """Tries the model and the metrics of a scenario. Raises BadInput, with their key, if one of them does not work."""
     with located("model"):
         try_model(bench)
+    try_architectures(bench)
     with located("run.metrics"):
         try_metrics(bench)
     local = bench.scenario.local
@@ -31,31 +35,61 @@ def try_all(bench: Workbench) -> None:
             try_single_samples(bench)
 
 
-def try_model(bench: Workbench) -> float:
-    """Lets the model predict and train on two samples, and embed them if the algorithm needs that. Returns its loss.
+def try_architectures(bench: Workbench) -> None:
+    """Tries the models of groups with other architectures, and whether what clients send of them fits together."""
+    scenario, shapes = bench.scenario, dict[ModelKey, dict[str, int]]()
+    keys: tuple[ModelKey, ...] = (1.0, *scenario.models)
+    for key in keys if scenario.models else ():
+        at = f"clients.{scenario.place_of(key)}.model" if isinstance(key, str) else "model"
+        with located(at):
+            if isinstance(key, str):
+                try_model(bench, key)
+            shapes[key] = _sizes(bench, bench.variant(key))
+            for what, size in shapes[key].items():
+                if size != (other := shapes[1.0][what]):
+                    text = (
+                        f"must give {what} of as many numbers as the scenario's `model` for {scenario.algorithm.name}"
+                    )
+                    raise BadValue(f"{text}, whose have {other}, got {size}; change a size in one of them")
+
+
+def _sizes(bench: Workbench, variant: Variant) -> dict[str, int]:
+    """Returns how many numbers there are in what models must have in common: logits, and embeddings that are shared."""
+    scenario, (x, _) = bench.scenario, bench.loader(bench.federation.train, np.arange(1))
+    task = bench.task(0, 0, variant.start, variant=variant)
+    found = {"logits": task.predict(variant.start, x).shape[-1]}
+    if scenario.algorithm.embeds(scenario) and not scenario.apart:
+        found["embeddings"] = task.embed(variant.start, x).numel()
+    return found
+
+
+def try_model(bench: Workbench, key: ModelKey = 1.0) -> float:
+    """Lets the model of a key predict and train on two samples, and embed them if the algorithm needs that. Returns its
+    loss.
 
     Raises ValueError if the outputs have a wrong shape or type, or if the model cannot embed; an exception of the model
     itself gets a note that describes the inputs.
     """
-    federation, net = bench.federation, bench.net
-    _require_embedded(bench)
+    federation, variant = bench.federation, bench.variant(key)
+    net, start = variant.net, variant.start
+    _require_embedded(bench, net)
     few = 3 if federation.num_classes == 2 else 2  # another number than that of labels, so that their places show
     x, y = bench.loader(federation.train, np.arange(min(few, len(federation.train))))
     first = Held.by(net.module)
     with torch.random.fork_rng(devices=[]):
         try:
-            outputs, *trained = _passes(bench, x, y)
+            outputs, *trained = _passes(bench, variant, x, y)
             first.require_same(Held.by(net.module))
-            net.load(bench.start)
+            net.load(start)
             first.require_frozen(Held.by(net.module))
-            _require_alike([outputs, *trained], _passes(bench, x, y))
-            _try_single(bench, x[:1], y[:1])
+            _require_alike([outputs, *trained], _passes(bench, variant, x, y))
+            _try_single(bench, variant, x[:1], y[:1])
         except BaseException as error:
             error.add_note(_given(x, y))
             raise
         if at := bench.scenario.algorithm.embeds(bench.scenario):
-            _try_embedding(bench, x, None if at is True else at)
-    net.load(bench.start)
+            _try_embedding(bench, variant, x, None if at is True else at)
+    net.load(start)
     net.take_solves()
     return float(trained[-1])
 
@@ -73,22 +107,22 @@ def try_single_samples(bench: Workbench) -> None:
     bench.net.take_solves()
 
 
-def _passes(bench: Workbench, x: Tensor, y: Tensor) -> list[Tensor]:
+def _passes(bench: Workbench, variant: Variant, x: Tensor, y: Tensor) -> list[Tensor]:
     """Lets the model predict, predict in training mode, and train. Returns both outputs, and the loss."""
-    federation, net = bench.federation, bench.net
-    wanted = (x, y, federation.num_classes, federation.loss, bench.scenario.model.wider)
+    federation, net, start = bench.federation, variant.net, variant.start
+    wanted = (x, y, federation.num_classes, federation.loss, bench.part_of(variant).wider)
     seed_globals(bench.scenario.seed, "try the model")
-    with net.evaluating(bench.start) as module:
+    with net.evaluating(start) as module:
         outputs = module(x)
     _require_outputs(outputs, *wanted)
-    with net.training(bench.start, len(y)):
+    with net.training(start, len(y)):
         trained = net.module(x)
         _require_outputs(trained, *wanted, when=" in training mode")
         loss, _ = net.gradients(x, y, net.parameters)
     return [one.detach().as_subclass(Tensor) for one in (outputs, trained, loss)]
 
 
-def _try_single(bench: Workbench, x: Tensor, y: Tensor) -> None:
+def _try_single(bench: Workbench, variant: Variant, x: Tensor, y: Tensor) -> None:
     """Lets the model train and predict on one sample, where some mini-batch, or the last piece of a split, has no more.
 
     x, y: the sample, as a batch. An exception of the model gets a note that says so.
@@ -100,13 +134,14 @@ def _try_single(bench: Workbench, x: Tensor, y: Tensor) -> None:
         trained = any(scenario.local.smallest_batch(int(n)) == 1 for n in np.unique(federation.samples) if n)
     splits = (bench.evaluator.splits[split] for split in scenario.evaluated_splits)
     tested = [*federation.held_out.sizes, *(len(rows) for _, rows in splits)]
-    wanted = (x, y, federation.num_classes, federation.loss, scenario.model.wider)
+    net, start = variant.net, variant.start
+    wanted = (x, y, federation.num_classes, federation.loss, bench.part_of(variant).wider)
     try:
         if trained:
-            with bench.net.training(bench.start, 1):
-                _require_outputs(bench.net.module(x), *wanted, when=" in training mode")
+            with net.training(start, 1):
+                _require_outputs(net.module(x), *wanted, when=" in training mode")
         if any(size % EVALUATION_BATCH == 1 for size in tested):
-            with bench.net.evaluating(bench.start) as module:
+            with net.evaluating(start) as module:
                 _require_outputs(module(x), *wanted)
     except Exception as error:
         cure = "let it take one, or take local.drop_last, or a local.batch_size that leaves no rest of one"
@@ -124,10 +159,10 @@ def _require_alike(first: list[Tensor], again: list[Tensor]) -> None:
             raise BadValue(f"{text}; {cure}, and not in globals, classes or iterators")
 
 
-def _require_embedded(bench: Workbench) -> None:
+def _require_embedded(bench: Workbench, net: Net) -> None:
     """Raises ValueError unless a model of transformers has a row of its embedding for each token of the data."""
-    of_class = getattr(type(bench.net.module), "get_input_embeddings", None)  # a module may have any attribute
-    table = of_class(bench.net.module) if of_class else None
+    of_class = getattr(type(net.module), "get_input_embeddings", None)  # a module may have any attribute
+    table = of_class(net.module) if of_class else None
     rows = getattr(table, "num_embeddings", 0)
     for split in (bench.federation.train, bench.federation.test) if rows else ():
         inputs = by_name(split.x)
@@ -181,11 +216,11 @@ def try_metrics(bench: Workbench) -> None:
             bench.evaluator.measure(module, split, some)
 
 
-def _try_embedding(bench: Workbench, x: Tensor, at: str | None) -> None:
+def _try_embedding(bench: Workbench, variant: Variant, x: Tensor, at: str | None) -> None:
     name = bench.scenario.algorithm.name
-    task = bench.task(0, 0, bench.start)
+    task = bench.task(0, 0, variant.start, variant=variant)
     try:
-        embedded = task.embed(bench.start, x, at)
+        embedded = task.embed(variant.start, x, at)
     except (Exception, SystemExit) as error:
         text = "must give embeddings, and what enters its head is not known; name a sub-module that is called with one "
         raise BadValue(f"{text}tensor, as `head` of the model `module`, for {name}: {error}") from error

@@ -124,8 +124,8 @@ class Stack:
 
     @property
     def record(self) -> Record:
-        first = self._records[0] if self._records else {}
-        return {key: torch.stack([record[key] for record in self._records]) for key in first}
+        keys = dict.fromkeys(key for record in self._records for key in record)  # others, for another architecture
+        return {key: torch.stack([record[key] for record in self._records if key in record]) for key in keys}
 
 
 def merge(chunks: list[Record], summed: bool) -> Record:

@@ -9,7 +9,7 @@ import numpy as np
 
 from actors import Value
 from raysim.data.named import Shape
-from raysim.terms import ClientState, ModelSizes, Traffic, Vectors, Wire
+from raysim.terms import ClientState, ModelKey, ModelSizes, Traffic, Vectors, Wire
 
 MetricSums: TypeAlias = dict[str, float]
 """The sum of each metric over samples, such as `loss` and `accuracy`, and under `samples` the number of samples."""
@@ -60,7 +60,7 @@ class Described(NamedTuple):
     meaning: dict[str, Any]  # what inputs and labels are
     files: Mapping[str, bytes]  # what the run keeps beside its model, by path
     forward_flops: float | None  # of one sample's forward pass; None if they cannot be counted
-    flops_at: dict[float, float]  # those of clients of each level; {} where all train the server's model
+    flops_at: dict[ModelKey, float]  # those of clients of each level; {} where all train the server's model
     state: tuple[str, ...] = ()  # names of the entries of the server's state; () without a server
     pools: bool = False  # whether statistics of BatchNorm are collected for evaluations, with a server
     stateful: bool = False  # whether clients keep state, with a server
@@ -89,9 +89,9 @@ class WorkCost(NamedTuple):
     up: Vectors  # as in `Trip`; so below
     down: Vectors
     memory_bytes: int = 0  # that training takes, where clients have levels
-    levels: Mapping[float, WorkCost] = {}  # of clients of each level; never changed
+    levels: Mapping[ModelKey, WorkCost] = {}  # of clients of each level; never changed
 
-    def of(self, level: float) -> WorkCost:
+    def of(self, level: ModelKey) -> WorkCost:
         """Returns what an update of a client of a level costs."""
         return self.levels.get(level, self)
 

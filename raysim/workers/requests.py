@@ -6,6 +6,7 @@ worker that carries out the request finds it in the value's `content`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
@@ -13,7 +14,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from actors import Answer, Gang, Query, Request, Value
-from raysim.terms import Arrival, Missed, Moment, Weight, Wire
+from raysim.terms import Arrival, Missed, ModelKey, Moment, Weight, Wire
 from raysim.workers.replies import (
     ClientWire,
     Evaluated,
@@ -52,7 +53,7 @@ class First(NamedTuple):
 
     message: Value[Wire]
     received: tuple[Value[Wire], ...]  # the message as clients decode it; () if that is the message
-    client: Value[ClientWire]  # the first state of any client
+    clients: dict[ModelKey, Value[ClientWire]]  # the first state of a client with the model of each key
     state: StateValues
 
 
@@ -63,10 +64,12 @@ class FirstRequest(Request[None, First]):
     name = "first"
     entries: tuple[str, ...]  # names of the entries of the server's state
     changed: bool  # whether all clients decode something other than the message
+    models: tuple[ModelKey, ...]  # of clients, the server's first
 
     def leaves(self) -> First:
         received = (Value[Wire](),) if self.changed else ()
-        return First(Value(), received, Value(), {name: Value() for name in self.entries})
+        clients = {key: Value[ClientWire]() for key in self.models}
+        return First(Value(), received, clients, {name: Value() for name in self.entries})
 
     def call(self, worker: ServerHandlers, gang: Gang) -> Answer[None, First]:
         return worker.first(self)
@@ -87,13 +90,15 @@ class ChunkMember(NamedTuple):
     weight: Weight  # of its update in the sum, or in several; not used if updates are stacked
     share: float  # its part of the step's samples, which is the weight of its buffers
     missed: Missed
-    level: float  # width of its model, as a share of the server's
+    level: ModelKey  # of its model
 
 
 def shares(arrivals: Sequence[Arrival]) -> list[float]:
-    """Returns the part of a step's samples that each of its members has."""
-    samples = sum(arrival.samples for arrival in arrivals)
-    return [arrival.samples / samples for arrival in arrivals]
+    """Returns the part of a step's samples that each of its members has, of those with its architecture."""
+    samples = Counter[str | None]()
+    for arrival in arrivals:
+        samples[arrival.architecture] += arrival.samples
+    return [arrival.samples / samples[arrival.architecture] for arrival in arrivals]
 
 
 class TrainedChunk(NamedTuple):
@@ -167,11 +172,11 @@ class StepRequest(Request[StepReply, SteppedState]):
 
 
 class Served(NamedTuple):
-    """A model that is evaluated or saved: the server's, or its slice of a level."""
+    """A model that is evaluated or saved: the server's, its slice of a level, or that of another architecture."""
 
     message: Value[Wire]
     version: int
-    level: float = 1.0
+    level: ModelKey = 1.0
     statistics: tuple[Value[Wire], ...] = ()  # what `StatisticsRequest` left of it; () if the message has them
 
 
@@ -242,7 +247,7 @@ class OwnModels(NamedTuple):
     """Clients whose own models a request is about, with all that making those models needs."""
 
     clients: tuple[int, ...]
-    levels: tuple[float, ...]  # of each of them
+    levels: tuple[ModelKey, ...]  # of each of them
     version: int  # version of the server's model at that time
     moment: Moment  # when that version was made
     unseen: bool  # whether these clients never took part, and must first adapt to that model
@@ -274,8 +279,8 @@ class SaveClientsRequest(Query[dict[str, np.ndarray]]):
 
 @dataclass(frozen=True)
 class FinishRequest(Query[dict[str, np.ndarray]]):
-    """Fetches the final model as flat vectors `w` and `buffers` and, of slices that have statistics of their own,
-    `buffers` with a space and the level."""
+    """Fetches the final model as flat vectors `w` and `buffers`, those of other architectures with `of` and the name of
+    a group and, of slices that have statistics of their own, `buffers` with a space and the level."""
 
     name = "finish"
     models: tuple[Served, ...]

@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -11,18 +12,31 @@ from torch import Tensor
 
 from actors import Answer, Gang, Value
 from raysim.data import Split
-from raysim.local.logged import is_filled_by_tasks
+from raysim.local.logged import Logged, is_filled_by_tasks
 from raysim.local.samples import Loader, Samples
 from raysim.local.server_task import Company, ServerTask
 from raysim.parts.errors import BadValue, located
 from raysim.parts.rng import SERVER_ID
-from raysim.terms import Arrival, Buffer, ClientState, Record, SearchResult, ServerState, Traffic, Weight, Wire
+from raysim.terms import (
+    Arrival,
+    Buffer,
+    ClientState,
+    ModelKey,
+    Record,
+    SearchResult,
+    ServerState,
+    ServerStep,
+    Traffic,
+    Weight,
+    Wire,
+    suffixed,
+)
 from raysim.uplink.channel import shadows_each
 from raysim.workers import records, returned
 from raysim.workers.client import ClientWorker
 from raysim.workers.records import not_finite
 from raysim.workers.releasing import Releasing
-from raysim.workers.replies import Described, Numbers, Passes, Searched, StepNumbers, StepReply, WorkCost
+from raysim.workers.replies import ClientWire, Described, Numbers, Passes, Searched, StepNumbers, StepReply, WorkCost
 from raysim.workers.requests import (
     FinishRequest,
     First,
@@ -37,6 +51,15 @@ from raysim.workers.shared_requests import CostHandler
 from raysim.workers.variants import Variant, require_slice
 
 
+class _Merged(NamedTuple):
+    """The updates of a step."""
+
+    updates: Record  # summed or stacked
+    buffers: Record  # averaged over the step's samples
+    chunks: list[int]  # the number of updates in each chunk, if they are stacked
+    compared: list[Numbers]  # how they compare, if that is asked
+
+
 class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
     """Does the server's steps. It can also train a client, which it does to measure what an update costs."""
 
@@ -46,17 +69,20 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
         """Returns what the scheduler must know of the data, the model and the states."""
         transforms = (*self.uplink, *(self.downlink if self.scenario.sends_each else ()))
         stateful = any(self.first_client()) or any(transform.keeps for transform in transforms)
-        flops, (_, _, state) = {level: self._flops(level) for level in self.scenario.levels}, self._first()
+        flops, (_, _, state) = {key: self._flops(key) for key in self._keys}, self._first()
         own: dict[str, Any] = {"stateful": stateful, "pools": self.pools, "flops_at": flops}
         return super().describe()._replace(state=tuple(state), **own)
 
     def first(self, request: FirstRequest) -> Answer[None, First]:
         """Leaves the first message, the first state of any client, and each entry of the server's first state."""
-        client = self.first_client()
+        clients = {key: self.first_client(key) for key in request.models}
         message, received, state = self._first()
         stored = records.store({name: state[name] for name in request.entries}, message, {}, {})
         sent: tuple[Value[Wire], ...] = tuple(Value(records.send(one)) for one in received)
-        return Answer(None, First(Value(records.send(message)), sent, Value(client.map(records.send)), stored))
+        fresh: dict[ModelKey, Value[ClientWire]] = {
+            key: Value(client.map(records.send)) for key, client in clients.items()
+        }
+        return Answer(None, First(Value(records.send(message)), sent, fresh, stored))
 
     def _first(self) -> tuple[Record, tuple[Record, ...], Record]:
         """Returns the first message, the same as clients decode it if that differs, and the first state, flat."""
@@ -82,17 +108,39 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
         For that, it trains the client with the fewest samples for one step and, if that predicts, the one with the
         most.
         """
-        levels = {}
         for level in self.scenario.levels:
             with located("capacity.levels"):
                 require_slice(level, self.network, self.some(2), self.first_unit(-1))
-            levels[level] = self._cost(level)
-        return self._cost(1.0)._replace(levels=levels)
+        state = self.first_state()
+        first = self.message(state)
+        if not all(len(one.flatten()) for name, one in self.travelling(first).items() if name not in ("w", "buffers")):
+            first = self._filled(state, first)
+        levels = {key: self._cost(key, first) for key in self._keys}
+        return (levels.get(1.0) or self._cost(1.0, first))._replace(levels=levels)
 
-    def _cost(self, level: float) -> WorkCost:
-        """Measures what an update of a client of a level costs."""
+    def _filled(self, state: Record, first: Record) -> Record:
+        """Returns the message after a step with one update, which fills entries that are empty in the first one."""
+        variant, client = self.variant(1.0), self.federation.smallest
+        update, _ = self._tried(client, self.adapting.apart(variant.cut(self._at(1.0, first)))[0], variant)
+        arrival = Arrival(client, 0, 0, 0, 0.0, int(self.federation.samples[client]))
+        weights = None if self.algorithm.needs_every_update else self.algorithm.weigh([arrival], self.population)
+        total = records.Stack() if weights is None else records.Total()
+        alone = {name: one[0] for name, one in weights.items()} if isinstance(weights, dict) else (weights or [1.0])[0]
+        total.add(records.split(update, "buffers")[0], alone)
+        own, task = self.adapting.apart(state)[0], self.server_task(Gang(), 1, state)
+        step = returned.step("step", self.algorithm.step(own, [arrival], total.record, task), own)
+        return self.message({**state, **step.state}, 1)
+
+    @property
+    def _keys(self) -> tuple[ModelKey, ...]:
+        """The keys of models, where clients do not all train the server's."""
+        models = self.scenario.models
+        return (1.0, *models) if models else self.scenario.levels
+
+    def _cost(self, level: ModelKey, first: Record) -> WorkCost:
+        """Measures what an update of a client with the model of a key costs. first: the first message."""
         variant, batch = self.variant(level), self.local.batch_size
-        whole = variant.cut(self._at(level, self.message(self.first_state())))
+        whole = variant.cut(self._at(level, first))
         message, _ = self.adapting.apart(whole)
         update, predicted = self._tried(self.federation.smallest, message, variant)
         layout, received = variant.net.layout, self.travelling(whole)
@@ -107,13 +155,15 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
             tensors=Traffic(records.size(update, layout), records.size(received, layout)),
             up=variant.sending.vectors(self.uplink, update),
             down=variant.receiving.vectors(self.downlink, received),
-            memory_bytes=variant.memory_bytes(kept, some, min(batch or most, most)) if self.scenario.levels else 0,
+            memory_bytes=variant.memory_bytes(kept, some, min(batch or most, most)) if self._keys else 0,
         )
 
-    def _flops(self, level: float) -> float:
-        """Returns the FLOPs of one sample's forward pass of a client of a level."""
+    def _flops(self, level: ModelKey) -> float:
+        """Returns the FLOPs of one sample's forward pass of a client with the model of a key."""
         if level == 1 and not self.scenario.levels:
             return self.forward_flops
+        if isinstance(level, str):
+            return self.variant(level).forward_flops(self.some)
         trained = self.algorithm.trains(level, self.population.levels)
         return sum(self.variant(one).forward_flops(self.some) for one in trained) / len(trained)
 
@@ -121,7 +171,7 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
         """Trains a client for one step. Returns its update, and how many samples passed forward besides."""
         one_step, before = self.local.model_copy(update={"steps": 1}), variant.net.predicted
         task = self.task(client, 0, self.received(message, variant.start), one_step, variant)
-        first = self.first_client()
+        first = self.first_client(variant.level)
         copies = ClientState(first.algorithm, {name: entry.clone() for name, entry in first.optimizer.items()})
         copies = copies._replace(algorithm=variant.cut(copies.algorithm))
         update, _ = self.updated(task, message, copies, f"client {client}")
@@ -138,21 +188,33 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
         state_before = records.receive(records.load(request.state, request.message.content), self.device)
         kept_before, noises, shadows = ServerState.of_flat(state_before)
         before, bound = self.adapting.apart(kept_before)
-        merged, buffers, chunks, compared = self._merged(request)
-        updates, counts = self.adapting.apart(merged)
+        parts = self._parts(request)
+        merged = [self._merged(variant, part) for variant, part in parts]
+        updates, counts = self.adapting.apart(merged[0].updates)
         noise, released = request.noise, None
         if noise is not None and updates:
             largest = self.adapting.largest(bound, request.arrivals)
             released = self.releasing(updates, noise, largest, request.version, noises)
             updates, noises = released.sums, released.kept
-        task = self.server_task(gang, request.version, before, chunks)
-        given = {**updates, **buffers}
-        with self.calling("step", request.version, state=before, updates=given) as where:
-            step = returned.step(where, self.algorithm.step(before, request.arrivals, given, task), before)
-        after = {**before, **buffers, **step.state}
-        one, sums = _one_update(updates, request.weights)
-        flops = task.passes * self.forward_flops if task.passes else 0.0
-        flops += 2.0 * sums * len(request.arrivals) * records.elements(one, self.net.layout) + task.vector_flops
+        merged[0] = merged[0]._replace(updates=updates)
+        after, flops, logged, step = dict(before), 0.0, Logged({}, {}), ServerStep({})
+        tasks = [
+            self.server_task(gang, request.version, self.mine(variant.level, before), sums.chunks, variant)
+            for (variant, _), sums in zip(parts, merged, strict=True)
+        ]
+        together = [(task, sums.updates) for task, sums in zip(tasks, merged, strict=True) if sums.updates]
+        shared: Record = {}
+        for (variant, part), task, sums in zip(parts, tasks, merged, strict=True):
+            task.together, task.shared = together, shared
+            own, given = self.mine(variant.level, before), {**sums.updates, **sums.buffers}
+            with self.calling("step", request.version, state=own, updates=given) as where:
+                step = returned.step(where, self.algorithm.step(own, part.arrivals, given, task), own)
+            after |= self.named(variant.level, {**sums.buffers, **step.state})
+            one, number = _one_update(sums.updates, part.weights)
+            passing = self.forward_flops if variant.level == 1 else self._flops(variant.level)
+            flops += task.passes * passing if task.passes else 0.0
+            flops += 2.0 * number * len(part.arrivals) * records.elements(one, variant.net.layout) + task.vector_flops
+            logged = Logged(logged.columns | task.logged.columns, logged.own | task.logged.own)
         after |= self.adapting.after(bound, counts, request, self.population)
         message = self.message(after, request.version)
         received, shadows = self._decoded(message, request.version, shadows)
@@ -161,26 +223,43 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
             numbers=StepNumbers(
                 server_flops=flops,
                 cache_bytes=self._kept_bytes(whole, message, one),
-                similarity=task.logged.columns.get("similarity"),
+                similarity=logged.columns.get("similarity"),
                 clip=released.clip if released else None,
                 noise_std=released.noise_std if released else None,
                 signal_norm=released.signal_norm if released else None,
-                own=task.logged.own,
+                own=logged.own,
             ),
             searched=_searched(step.search) if step.search else None,
-            diverged=not_finite({key: after[key] for key in ("w", "buffers")}),
-            compared=compared,
+            diverged=not_finite(
+                {key: entry for key, entry in after.items() if key.partition(" of ")[0] in ("w", "buffers")}
+            ),
+            compared=_in_order(parts, merged, request.arrivals),
         )
         state = records.store({name: whole[name] for name in request.state}, message, state_before, request.state)
         sent: tuple[Value[Wire], ...] = tuple(Value(records.send(one)) for one in received)
         return Answer(reply, SteppedState(Value(records.send(message)), sent, state))
 
-    def _merged(self, request: StepRequest) -> tuple[Record, Record, list[int], list[Numbers]]:
-        """Returns the step's updates, summed or stacked, its buffers, averaged over the step's samples, the number of
-        updates in each chunk, if they are stacked, and how they compare, if that is asked."""
+    def _parts(self, request: StepRequest) -> list[tuple[Variant, StepRequest]]:
+        """Returns what a step is of: the server's model or, if it has several, each of them, with its arrivals."""
+        if len(self.servers) == 1:
+            return [(self.servers[0], request)]
+        found = []
+        for variant in self.servers:
+            places = [n for n, arrival in enumerate(request.arrivals) if (arrival.architecture or 1.0) == variant.level]
+            weights = None if request.weights is None else tuple(request.weights[place] for place in places)
+            arrivals = tuple(request.arrivals[place] for place in places)
+            found.append((variant, replace(request, arrivals=arrivals, weights=weights)))
+        return found
+
+    def _merged(self, variant: Variant, request: StepRequest) -> _Merged:
+        """Returns the updates of a step, or of those with one of its models."""
         # Borrowed, because sums and stacks are new tensors, and the chunks' values are only read.
-        vectors = [records.borrow(chunk.content[0], self.device) for chunk in request.chunks]
-        buffers = [records.borrow(chunk.content[1], self.device) for chunk in request.chunks]
+        vectors, buffers = (
+            [self.mine(variant.level, records.borrow(chunk.content[place], self.device)) for chunk in request.chunks]
+            for place in (0, 1)
+        )
+        if len(self.servers) > 1:  # a chunk need not hold updates of each model
+            vectors, buffers = list(filter(None, vectors)), list(filter(None, buffers))
         weights, server_sums = request.weights, self.scenario.server_sums
         returned.same_updates(
             f"{type(self.algorithm).__name__}.update", vectors, weights is not None and not server_sums
@@ -189,22 +268,28 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
         sizes = [records.length([stack]) for stack in vectors] if weights is None else []
         if weights is not None and server_sums:
             vectors = records.weighed(vectors, weights)
-        if self.scenario.follows_training:  # each chunk is one client, whose share was not known when it trained
+        if (
+            self.scenario.follows_training and buffers
+        ):  # each chunk is one client, whose share was not known when it trained
             weighed = zip(buffers, shares(request.arrivals), strict=True)
             buffers = [{key: value * share for key, value in own.items()} for own, share in weighed]
-        return records.merge(vectors, weights is not None), records.merge(buffers, summed=True), sizes, compared
+        updates = records.merge(vectors, weights is not None)
+        return _Merged(updates, records.merge(buffers, summed=True), sizes, compared)
 
-    def server_task(self, gang: Gang, version: int, state: Record, chunks: Sequence[int] = ()) -> ServerTask:
-        """Returns the task of the step that makes this version of the model.
+    def server_task(
+        self, gang: Gang, version: int, state: Record, chunks: Sequence[int] = (), variant: Variant | None = None
+    ) -> ServerTask:
+        """Returns the task of the step that makes this version of a model. variant: that model, if there are several.
 
-        state: the server's before that step. chunks: the number of updates in each chunk of the step, if they are
-        stacked; () if all are in one.
+        state: the server's before that step, of that model. chunks: the number of updates in each chunk of the step, if
+        they are stacked; () if all are in one.
         """
-        server = self.federation.server
+        server, variant = self.federation.server, variant or self.whole
+        received = {"buffers": state["buffers"], "w": state["w"], **self._sent(state, version - 1, variant)}
         reference = self._samples(server.reference, np.arange(len(server.reference)))
         task = ServerTask(
-            self.net,
-            self.received(self.message(state, version - 1)),
+            variant.net,
+            self.received(received, variant.start),
             self._server_samples(server.split),
             self.local,
             self.population,
@@ -266,12 +351,25 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
         found: Record = {}
         for served in request.models:
             _, model = self.served(served)
-            whole = served.level == 1
-            message = records.borrow(served.message.content, self.device)
-            found |= {"w": self.received(message).w} if whole else {}  # of which a client may hold less
-            if whole or len(model.buffers):
-                found["buffers" if whole else f"buffers {served.level:g}"] = model.buffers
+            level, message = served.level, records.borrow(served.message.content, self.device)
+            if isinstance(level, str) or level == 1:
+                w = model.w if isinstance(level, str) else self.received(message).w  # of which a client may hold less
+                found |= {suffixed("w", level): w, suffixed("buffers", level): model.buffers}
+            elif len(model.buffers):
+                found[f"buffers {level:g}"] = model.buffers
         return records.send(found)
+
+
+def _in_order(
+    parts: Sequence[tuple[Variant, StepRequest]], merged: Sequence[_Merged], arrivals: Sequence[Arrival]
+) -> list[Numbers]:
+    """Returns how updates of all models compare, in the order of arrivals."""
+    found: dict[int, Numbers] = {}
+    for (_, part), sums in zip(parts, merged, strict=True):
+        found |= {
+            arrival.dispatch: one for arrival, one in zip(part.arrivals, sums.compared, strict=bool(sums.compared))
+        }
+    return [found[arrival.dispatch] for arrival in arrivals] if found else []
 
 
 def _one_update(updates: Record, weights: Sequence[Weight] | None) -> tuple[Record, int]:

@@ -14,7 +14,7 @@ from raysim.local.samples import Samples
 from raysim.models.depths import Exits, require_first_parts
 from raysim.models.slices import Slices, require_consistent
 from raysim.scenario import Scenario
-from raysim.terms import Adapter, ModelSizes, Record
+from raysim.terms import Adapter, ModelKey, ModelSizes, Record
 from raysim.workers.sending import Sending
 
 LINKS: tuple[Literal["uplink", "downlink"], ...] = ("uplink", "downlink")
@@ -27,7 +27,7 @@ class Variant:
     slices: None of the server's own model, of which it holds all.
     """
 
-    def __init__(self, level: float, net: Net, scenario: Scenario, slices: Slices | None = None) -> None:
+    def __init__(self, level: ModelKey, net: Net, scenario: Scenario, slices: Slices | None = None) -> None:
         self.level, self.net, self.slices = level, net, slices
         self.start = net.model()
         self.sending, self.receiving = (Sending(net.layout, scenario, link) for link in LINKS)

@@ -26,13 +26,14 @@ from raysim.local.outputs import LOSSES
 from raysim.local.samples import Loader, Pixels, Samples
 from raysim.local.steps import first_kept, fits
 from raysim.local.task import Task
+from raysim.models import ModelPart
 from raysim.models.build import initialise
 from raysim.models.slices import Index, Slices
 from raysim.parts.errors import BadInput, BadValue, located
 from raysim.parts.rng import generator, torch_seed
 from raysim.scenario import Scenario
 from raysim.scenario.checks import notes_of, unmet
-from raysim.terms import Missed, Moment, Record, Traffic, Trip
+from raysim.terms import Missed, ModelKey, Moment, Record, Traffic, Trip
 from raysim.uplink.channel import traffic_of
 from raysim.workers import records
 from raysim.workers.adapting import Adapting
@@ -64,57 +65,69 @@ class Workbench:
             if scenario.release is not None and self.net.layout.buffers_cut:
                 text = "must not be average with a release, for BatchNorm's statistics would travel without noise"
                 raise BadValue(f"{text}; set it to frozen or local, or take GroupNorm", "norm")
-        whole = Variant(1.0, self.net, scenario)
+        self.whole = whole = Variant(1.0, self.net, scenario)
         central = scenario.algorithm if isinstance(scenario.algorithm, Central) else None
         holds_all = central is None or central.depth(1.0) == central.depth(None)  # clients of level 1
-        self.start, self._variants = whole.start, {1.0: whole} if holds_all else {}
+        self.start = whole.start
+        self._variants: dict[ModelKey, Variant] = {1.0: whole} if holds_all else {}
         self._indices: dict[tuple[float, float], Index] = {}  # of a level's model in that of another one
         places = federation.train.y.shape[1:] if federation.loss == "cross_entropy" else ()
         with located("local"):
             fits(scenario.local, self.net, places)
-        for place, group in enumerate(scenario.clients):
-            with located(f"clients.{place}.local"):
-                fits(group.settings(scenario.local), self.net, places)
-        self.logged = Logged({}, {})  # what tasks were given to log
         self.groups = scenario.groups
+        for place, group in enumerate(scenario.clients):
+            key = next((key for key, model in scenario.models.items() if model == group.model), 1.0)
+            with located(f"clients.{place}.local"):
+                fits(group.settings(scenario.local), self.net if key == 1.0 else self.variant(key).net, places)
+        self.logged = Logged({}, {})  # what tasks were given to log
         self.loader = Loader(federation.mean, federation.std, device, federation.skewed if federation.skew else None)
         self.adapting = Adapting(scenario)
         self.evaluator = Evaluator(scenario, federation, self.net, self.loader)
         self.population = scenario.population(federation.samples)
         self.at(Moment())
 
-    def network(self, level: float | None) -> Net:
-        """Returns a new network of a level; None: the server's."""
+    def network(self, level: float | None, part: ModelPart | None = None) -> Net:
+        """Returns a new network of a level; None: the server's. part: its model; None: the scenario's."""
         scenario, federation = self.scenario, self.federation
         central = scenario.algorithm if isinstance(scenario.algorithm, Central) else None
-        depth = central.depth(level) if central else None
+        depth, model = central.depth(level) if central else None, part or scenario.model
         width = 1.0 if level is None or depth else level
-        module = initialise(scenario.model, self.shape, federation.num_classes, scenario.seed, width, depth)
+        module = initialise(model, self.shape, federation.num_classes, scenario.seed, width, depth)
         if central:
             central.prepare(module, level or 1.0)
         net = Net(
             module,
-            scenario.model.personal,
+            model.personal,
             # Cross-entropy that is named has the bits of that which is not.
             LOSSES[federation.loss] if scenario.run.loss in (None, CrossEntropy()) else scenario.run.loss,
             self.device,
-            channels_last=scenario.model.channels_last,
-            norm=scenario.model.norm,
-            head=scenario.model.embeds_at,
+            channels_last=model.channels_last,
+            norm=model.norm,
+            head=model.embeds_at,
         )
         net.classes = federation.num_classes
         if federation.mean:
             net.pixels = Pixels(federation.mean, federation.std, self.device)
         return net
 
-    def variant(self, level: float) -> Variant:
-        """Returns the model of clients of a level, which is made when it is first asked for."""
-        if level not in self._variants:
+    def variant(self, level: ModelKey) -> Variant:
+        """Returns the model of a key, which is made when it is first asked for."""
+        if level in self._variants:
+            return self._variants[level]
+        if isinstance(level, str):
+            with located(f"clients.{self.scenario.place_of(level)}.model"):
+                net = self.network(None, self.scenario.models[level])
+                self._variants[level] = Variant(level, net, self.scenario)
+        else:
             with located("capacity.levels"):
                 net, whole = self.network(level), self.net
                 slices = Slices(whole.module, whole.layout, net.module, net.layout)
                 self._variants[level] = Variant(level, net, self.scenario, slices)
         return self._variants[level]
+
+    def part_of(self, variant: Variant) -> ModelPart:
+        """Returns the scenario's model of a variant."""
+        return self.scenario.models[variant.level] if isinstance(variant.level, str) else self.scenario.model
 
     def _inner(self, level: float, narrow: float) -> Inner:
         """Returns the network of a level below another one, whose first units it has."""
@@ -162,7 +175,7 @@ class Workbench:
         task = Task(net, received, samples, local, self.population, key, lambda: self.public)
         task.logged, task.moment = self.logged, self.moment
         task.private = self.scenario.privacy is not None and self.scenario.privacy.unit == "sample"
-        task.level = 1.0 if variant is None else variant.level
+        task.level = variant.level if variant is not None and isinstance(variant.level, float) else 1.0
         task.inner = partial(self._inner, task.level)
         task.own_labels = cache(lambda: torch.from_numpy(self.labels_of(client)))
         task.group = self.groups.name(client)

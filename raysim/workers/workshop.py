@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from actors import Provider, Query, Setup, Value
 from raysim.data import Federation
 from raysim.data.cache import cache_folder
+from raysim.models.part import ModelPart
 from raysim.scenario import Scenario
 from raysim.scenario.dependencies import files_in, fingerprint
 from raysim.workers.device import open_device, prefer_deterministic, stand_in
@@ -143,9 +144,17 @@ def with_files(scenario: Scenario, loader: Provider | None) -> Scenario:
     """
     if loader is None or loader.is_here:
         return scenario
-    model, read = scenario.model, {str(path) for path in scenario.model.reads()}
-    here = {key: _on_this_node(value, loader) for key, value in model if isinstance(value, str) and value in read}
-    return scenario.model_copy(update={"model": model.model_copy(update=here)})
+
+    def brought(model: ModelPart) -> ModelPart:
+        read = {str(path) for path in model.reads()}
+        here = {key: _on_this_node(value, loader) for key, value in model if isinstance(value, str) and value in read}
+        return model.model_copy(update=here)
+
+    groups = tuple(
+        one.model_copy(update={"model": brought(one.model)}) if isinstance(one.model, ModelPart) else one
+        for one in scenario.clients
+    )
+    return scenario.model_copy(update={"model": brought(scenario.model), "clients": groups})
 
 
 def _on_this_node(path: str, loader: Provider) -> str:

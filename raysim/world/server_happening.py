@@ -2,7 +2,7 @@
 
 from typing import Literal, NamedTuple, TypeAlias
 
-from raysim.terms import Arrival, Moment
+from raysim.terms import Arrival, ModelKey, Moment
 
 
 class Dispatched(NamedTuple):
@@ -16,7 +16,7 @@ class Dispatched(NamedTuple):
     time: float
     arrives: float  # when its update arrives, or would have
     reports: bool  # False: it never reports
-    level: float = 1.0  # width of the client's model, as a share of the server's
+    level: ModelKey = 1.0  # of the client's model
     had: int | None = None  # version that the client received for its last update that a step has used; None: none was
 
     @property

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raysim.parts.rng import Stream
-from raysim.terms import Arrival, Moment, Round, Trigger
+from raysim.terms import Arrival, ModelKey, Moment, Round, Trigger
 from raysim.world.clock import Clock, Horizon
 from raysim.world.delay import Cost, duration_of
 from raysim.world.picker import PolicyPicker, new_picker
@@ -49,12 +49,12 @@ class ServerTimeline:
         samples: NDArray[np.int64],
         horizon: Horizon,
         seed: int,
-        cost: Callable[[int, float, int | None, Moment], Cost] | None = None,
+        cost: Callable[[int, ModelKey, int | None, Moment], Cost] | None = None,
         measured: Callable[[Dispatched], Cost] | None = None,
         labels: NDArray[np.int64] | None = None,
         loss: Callable[[Dispatched], float] | None = None,
         on_step: Callable[[Stepped], None] | None = None,
-        level: Callable[[int, int], float] | None = None,
+        level: Callable[[int, int], ModelKey] | None = None,
     ) -> None:
         self.world, self.trigger, self.horizon = world, trigger, horizon
         self.samples = samples.tolist()
@@ -247,7 +247,7 @@ class ServerTimeline:
             live[version] += 1
             clock.replace(arrives, _ARRIVE, new)
 
-    def _fate(self, client: int, number: int, level: float) -> tuple[float, bool]:
+    def _fate(self, client: int, number: int, level: ModelKey) -> tuple[float, bool]:
         """Returns when a dispatch made now can arrive at the soonest, and whether it reports."""
         if self._fates is not None:
             return float(self._fates.arrives[self._serial]), bool(self._fates.reports[self._serial])
@@ -295,7 +295,8 @@ class ServerTimeline:
         else:
             tier, samples = 0 if self._tiers is None else int(self._tiers.of[client]), self.samples[client]
             serial, round, version, level = dispatched.serial, dispatched.round, dispatched.version, dispatched.level
-            arrival = Arrival(client, serial, round, version, staleness, samples, tier, level)
+            width, architecture = (1.0, level) if isinstance(level, str) else (level, None)
+            arrival = Arrival(client, serial, round, version, staleness, samples, tier, width, architecture)
             self._waiting.append((serial, dispatched, arrival))
             if len(self._waiting) == self._steps_after:
                 self._step(self._waiting)

@@ -8,6 +8,7 @@ import numpy as np
 
 from actors import Job, Pool, Request, Value, finished
 from raysim.clients.capacity import Levels
+from raysim.clients.group import Architectures
 from raysim.engine.checkpoint import Checkpoint
 from raysim.engine.server.guarantee import noise
 from raysim.engine.server.pending import PendingEvaluation, PendingStep
@@ -16,7 +17,7 @@ from raysim.engine.simulation import Committed, Kept
 from raysim.parts.rng import generator
 from raysim.privacy.account import NoisePlan
 from raysim.scenario import Scenario
-from raysim.terms import ClientState, Moment, Wire
+from raysim.terms import ClientState, ModelKey, Moment, Wire, suffixed
 from raysim.workers.replies import Described, Evaluated, MetricSums, WorkCost
 from raysim.workers.requests import (
     Collected,
@@ -56,18 +57,20 @@ class ServerJobs:
         self.described = finished(pool, pool.submit(SERVER, DescribeRequest(), label="describe data")).result
         self.population = scenario.population(self.described.samples)
         self._changed = bool(scenario.downlink) and not scenario.sends_each
-        first = FirstRequest(self.described.state, self._changed)
+        models, self.groups = scenario.models, scenario.groups
+        first = FirstRequest(self.described.state, self._changed, (1.0, *models))
         made = finished(pool, pool.submit(SERVER, first, label="make the first model")).left
         self._messages: dict[int, Value[Wire]] = {0: made.message}  # by version
         self._received = dict(enumerate(made.received)) if self._changed else self._messages  # as clients decode them
         self._state = made.state
-        self.training = Training(scenario, pool, self._received, made.client if self.described.stateful else None)
+        fresh = made.clients if self.described.stateful else {}
+        self.training = Training(scenario, pool, self._received, fresh, self.groups.keys(models))
         self._evaluated_clients = _evaluated_clients(scenario, self.described)
         self._last: tuple[int, PendingEvaluation] | None = None  # the last evaluation, and its version
         self.made = Moment()  # when the newest version was made
         self._cost: WorkCost | None = None
-        self.levels: Levels | None = None  # the simulation sets them
-        self._collected: dict[tuple[int, float], list[Job[None, Collected]]] = {}  # by version and level
+        self.levels: Levels | Architectures | None = None  # the simulation sets them
+        self._collected: dict[tuple[int, ModelKey], list[Job[None, Collected]]] = {}  # by version and level
         self.plan: NoisePlan | None = None  # of the noise of `release`
 
     def cost(self) -> WorkCost:
@@ -148,7 +151,7 @@ class ServerJobs:
         requests = (EvaluateRequest(split=split, first=a, last=b, model=model, keeps=keeps) for a, b in pieces)
         return [self._evaluate(model.version, request) for request in requests]
 
-    def _served(self, message: Value[Wire], version: int, level: float) -> Served:
+    def _served(self, message: Value[Wire], version: int, level: ModelKey) -> Served:
         """Returns the model of a level, with statistics of BatchNorm if these are collected, once for each version."""
         if self.described.pools and (version, level) not in self._collected:
             self._collected = {key: value for key, value in self._collected.items() if key[0] == version}
@@ -165,9 +168,10 @@ class ServerJobs:
         return chain.from_iterable(self._collected.values())
 
     @property
-    def _levels(self) -> tuple[float, ...]:
-        """The levels at which the server's model is evaluated, first that of the whole."""
-        return 1.0, *(level for level in self.scenario.levels if level != 1)
+    def _levels(self) -> tuple[ModelKey, ...]:
+        """The keys of the server's models, and the levels at which one is evaluated; first that of the whole."""
+        others = self.scenario.models if self.scenario.apart else ()
+        return 1.0, *(level for level in self.scenario.levels if level != 1), *others
 
     def _evaluate(self, version: int, request: Request[Result, Left]) -> Job[Result, Left]:
         # Its priority is after the next step's training, so that it fills the gaps.
@@ -190,13 +194,16 @@ class ServerJobs:
 
     def _own_model_parts(self, clients: list[int], version: int, *, unseen: bool) -> list[OwnModels]:
         """Returns which own models the jobs are about, with at most EVALUATION_CLIENTS clients for each job."""
-        parts = [clients[first : first + EVALUATION_CLIENTS] for first in range(0, len(clients), EVALUATION_CLIENTS)]
         message, states = self._messages[version], self.training.states_of
         level = self.levels.of if self.levels else lambda client: 1.0
+        alike: dict[ModelKey, list[int]] = {}  # by architecture
+        for client in clients:
+            alike.setdefault(level(client) if isinstance(self.levels, Architectures) else 1.0, []).append(client)
         found = []
-        for part in parts:
+        size = EVALUATION_CLIENTS
+        for part in (each[first : first + size] for each in alike.values() for first in range(0, len(each), size)):
             levels = tuple(map(level, part))
-            models = tuple(self._served(message, version, one) for one in sorted(set(levels), reverse=True))
+            models = tuple(self._served(message, version, one) for one in sorted(set(levels), key=str, reverse=True))
             found.append(OwnModels(tuple(part), levels, version, self.made, unseen, models, states(part)))
         return found
 
@@ -267,9 +274,12 @@ class ServerJobs:
         jobs = [
             self.pool.submit(CLIENT, SaveClientsRequest(own), priority=(version + 1, 1), label=label) for own in owns
         ]
-        vectors = [finished(self.pool, job).result for job in jobs]
-        numbers = np.array([client for own in owns for client in own.clients])
-        return {"client": numbers, **{key: np.concatenate([v[key] for v in vectors]) for key in vectors[0]}}
+        found: dict[str, list[np.ndarray]] = {}
+        for own, job in zip(owns, jobs, strict=True):
+            vectors = {"client": np.array(own.clients), **finished(self.pool, job).result}
+            for name, rows in vectors.items():
+                found.setdefault(suffixed(name, own.levels[0]), []).append(rows)
+        return {name: np.concatenate(rows) for name, rows in found.items()}
 
 
 def _pieces(total: int) -> Iterator[tuple[int, int]]:

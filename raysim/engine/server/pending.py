@@ -9,7 +9,7 @@ from typing import Any
 from actors import Job
 from raysim.engine import rows
 from raysim.engine.simulation import Pending
-from raysim.terms import Weight
+from raysim.terms import ModelKey, Weight
 from raysim.workers.replies import Evaluated, MetricSums, Numbers, StepReply, TrainedClient
 from raysim.workers.requests import SteppedState, TrainedChunk
 
@@ -44,7 +44,9 @@ class PendingEvaluation(Pending):
     clients: list[tuple[list[int], Job[list[dict[str, Evaluated]], tuple[()]]]]
     shards: dict[str, list[Job[MetricSums, Any]]]  # by split
     metrics: dict[str, Job[Numbers, tuple[()]]]  # by split; {} without own metrics
-    slices: dict[float, dict[str, list[Job[MetricSums, Any]]]]  # by level and split: those of narrower models
+    slices: dict[
+        ModelKey, dict[str, list[Job[MetricSums, Any]]]
+    ]  # by level and split: those of narrower models, or of other architectures
     statistics: list[Job[None, Any]]  # that collect statistics of BatchNorm; [] if models have them
 
     @property
@@ -59,7 +61,7 @@ class PendingEvaluation(Pending):
         return {split: Evaluated(_sums(jobs), own.get(split, {})) for split, jobs in self.shards.items()}
 
     @property
-    def of_slices(self) -> list[tuple[float, str, Evaluated]]:
+    def of_slices(self) -> list[tuple[ModelKey, str, Evaluated]]:
         """A level, a split, and what evaluating the slice of the global model gave."""
         return [
             (level, split, Evaluated(_sums(jobs), {}))

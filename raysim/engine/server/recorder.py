@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raysim.clients.capacity import Levels
+from raysim.clients.group import Architectures
 from raysim.engine import rows
 from raysim.engine.recorder import Recorder
 from raysim.engine.server.training import one_sum
@@ -44,6 +46,13 @@ class ServerRecorder(Recorder):
         self._late = memory["late"]
         picked = dict(memory["picked"])
         self._picked = np.array([picked.get(client, 0) for client in range(max(picked, default=-1) + 1)], np.int64)
+
+    def of_models(self, levels: Levels | Architectures | None) -> None:
+        """Notes which models clients have, unless all have the server's."""
+        if isinstance(levels, Architectures):
+            self.models = levels.facts
+        elif levels is not None:
+            self.levels = levels.facts
 
     def ended(self, ended: Ended) -> None:
         """Writes a dispatch whose update no step uses."""
@@ -124,12 +133,16 @@ class ServerRecorder(Recorder):
         subject: str = "global",
         client: int | None = None,
         level: float | None = None,
+        group: int | None = None,
     ) -> None:
         """Writes one evaluation of one model on one split.
 
-        subject: whose model it is, which is "global", "slice", "client" or "unseen". client: the client's number, or
-        the place of the slice, unless the model is the global one. level: the model's width, where it may be another
-        than the server's.
+        subject: whose model it is, which is "global", "slice", "group", "client" or "unseen". client: the client's
+        number, or the place of the slice or group, unless the model is the global one. level: the model's width, where
+        it may be another than the server's. group: the place of the client's group, where models are of several
+        architectures.
         """
         picked = int(self._picked[client]) if client is not None and subject == "client" else None
-        self.add(rows.of_evaluation(happened, subject, client, split, found.values, found.samples, picked, level))
+        self.add(
+            rows.of_evaluation(happened, subject, client, split, found.values, found.samples, picked, level, group)
+        )

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from actors import Value, finished
+from raysim.clients.capacity import Levels
+from raysim.clients.group import Architectures
 from raysim.engine import timelines
 from raysim.engine.checkpoint import Checkpoint, skip
 from raysim.engine.progress import Mark, Stopwatch
@@ -45,7 +47,8 @@ class ServerSimulation:
         self._ahead: deque[int] = deque()  # for each happening that is not yet written: measurements before it
         self._measurements = 0  # those before the last happening that was written
         self._levels = timelines.levels_of(scenario, described.samples, jobs.cost)
-        jobs.levels, recorder.levels = self._levels, self._levels.facts if self._levels else None
+        jobs.levels = self._levels
+        recorder.of_models(self._levels)
         self._plan = guarantee.plan(scenario, jobs.population, lambda: self._followed_by(None, scenario.run.horizon))
         recorder.account = guarantee.account(scenario, self._plan, described.samples.tolist())
         jobs.plan = self._plan
@@ -185,15 +188,22 @@ class ServerSimulation:
         for split, found in pending.of_global.items():
             self._recorder.evaluated(closed, split, found)
         for level, split, found in pending.of_slices:
-            place = self.scenario.levels.index(level)
-            self._recorder.evaluated(closed, split, found, "slice", place, level)
+            if isinstance(level, str):
+                self._recorder.evaluated(closed, split, found, "group", self.scenario.place_of(level))
+            else:
+                place = self.scenario.levels.index(level)
+                self._recorder.evaluated(closed, split, found, "slice", place, level)
         for client, split, found in pending.of_clients:
-            of = self._levels.of(client) if self._levels else None
-            self._recorder.evaluated(closed, split, found, "client", client, of)
+            of = self._levels.of(client) if isinstance(self._levels, Levels) else None
+            self._recorder.evaluated(closed, split, found, "client", client, of, self._group(client))
         if closed.version != self._evaluated:  # rounds without a step in between share one evaluation
             self._recorder.jobs(closed, pending.jobs, self.stopwatch.began)
         self._evaluated = closed.version
         return pending.shown(self.scenario.evaluated_splits[0])
+
+    def _group(self, client: int) -> int | None:
+        """Returns the place of a client's group, where groups have models of other architectures."""
+        return self._jobs.groups.place(client) if isinstance(self._levels, Architectures) else None
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
@@ -228,7 +238,7 @@ class ServerSimulation:
         for job in pending.jobs:
             finished(self._jobs.pool, job)
         for client, split, found in pending.of_clients:
-            self._recorder.evaluated(closed, split, found, "unseen", client)
+            self._recorder.evaluated(closed, split, found, "unseen", client, group=self._group(client))
         self._recorder.jobs(closed, pending.jobs, self.stopwatch.began)
 
 

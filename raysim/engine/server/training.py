@@ -13,7 +13,7 @@ from raysim.parts.errors import BadInput, BadValue
 from raysim.parts.part import is_finite
 from raysim.parts.rng import seed_globals
 from raysim.scenario import Scenario
-from raysim.terms import Arrival, Missed, Population, Weight, Wire
+from raysim.terms import Arrival, Missed, ModelKey, Population, Weight, Wire
 from raysim.workers.replies import ClientWire, TrainedClient
 from raysim.workers.requests import ChunkMember, TrainedChunk, TrainRequest, shares
 from raysim.workers.shared_requests import CLIENT
@@ -57,16 +57,21 @@ class Training:
     """Submits training jobs, and remembers which value holds which client's state. It never sees tensors."""
 
     def __init__(
-        self, scenario: Scenario, pool: Pool, messages: dict[int, Value[Wire]], fresh: Value[ClientWire] | None
+        self,
+        scenario: Scenario,
+        pool: Pool,
+        messages: dict[int, Value[Wire]],
+        fresh: Mapping[ModelKey, Value[ClientWire]],
+        keys: Mapping[int, str],
     ) -> None:
-        """messages: what clients are sent, by version; the caller updates it. fresh: a client's first state; None if
-        clients keep no state."""
+        """messages: what clients are sent, by version; the caller updates it. fresh: the first state of a client with
+        the model of each key; {} if clients keep no state. keys: as `ClientGroups.keys` returns them."""
         self._states: dict[
             int, Value[ClientWire]
         ] = {}  # by client: its state after the last update of it that a step used
         self._scenario, self._pool = scenario, pool
         self.uses = Uses(scenario)  # that of the timeline that is followed
-        self._messages, self._fresh = messages, fresh
+        self._messages, self._fresh, self._keys = messages, fresh, keys
         self._begun: dict[int, TrainJob] = {}  # by dispatch: training that began before the arrival was known
         self._known: dict[int, WorkDone] = {}  # by dispatch: what the timeline has asked for
         self._next: dict[
@@ -78,7 +83,10 @@ class Training:
         return tuple(state for state in map(self._state, clients) if state)
 
     def _state(self, client: int) -> Value[ClientWire] | None:
-        return self._states.get(client, self._fresh)
+        return self._states.get(client, self._first(client))
+
+    def _first(self, client: int) -> Value[ClientWire] | None:
+        return self._fresh.get(self._keys.get(client, 1.0))
 
     # --- checkpoints --------------------------------------------------------------------------------------------------
 
@@ -116,7 +124,7 @@ class Training:
         Its update is not summed with others yet, because its weight is not known, nor whether a step will use it.
         """
         client = dispatched.client
-        state = self._next.get(client, self._fresh)
+        state = self._next.get(client, self._first(client))
         member = self._member(dispatched, state, weight=1.0, share=1.0)
         job = self._submit(TrainRequest(members=(member,), summed=False), (dispatched.version + 1, 0))
         self._begun[dispatched.serial] = job
@@ -221,6 +229,19 @@ def weigh(scenario: Scenario, stepped: Stepped, population: Population) -> list[
     """
     seed_globals(scenario.seed, "weigh", stepped.version)
     arrivals, algorithm = stepped.arrivals, scenario.central.at(stepped.moment)
+    if not scenario.apart:
+        return _weighed(algorithm, stepped, arrivals, population)
+    found: dict[int, Weight] = {}
+    for key in dict.fromkeys(arrival.architecture for arrival in arrivals):
+        places = [place for place, arrival in enumerate(arrivals) if arrival.architecture == key]
+        weights = _weighed(algorithm, stepped, [arrivals[place] for place in places], population)
+        found |= zip(places, weights or (), strict=weights is not None)
+    return [found[place] for place in sorted(found)] if found or not arrivals else None
+
+
+def _weighed(
+    algorithm: Central, stepped: Stepped, arrivals: Sequence[Arrival], population: Population
+) -> list[Weight] | None:
     weights = algorithm.weigh(arrivals, population)
     if weights is None or algorithm.needs_every_update:
         return None

@@ -1,0 +1,98 @@
+"""Federated learning by model distillation (FedMD).
+
+Li, Wang, FedMD: Heterogenous federated learning via model distillation, NeurIPS 2019 workshop on federated learning,
+Algorithm 1.
+
+Differences from the paper: nobody trains on labels of the public samples first, for they have none here; models that
+begin with weights of their own may stand for that. A client computes its logits at the end of a round, not at the
+beginning of the next one. All public samples are compared in every round, and not a part of them. A client that was
+not picked for some rounds digests the newest consensus only. Late updates are discarded, or `buffer` is given, which is
+new. Logits are computed in eval mode.
+"""
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from raysim.algorithms.central import Central, needs_labels
+from raysim.algorithms.signatures import Arrivals, Model, Problems, ServerTask, Setting, Task, Tensor
+from raysim.local import Local
+from raysim.parts.errors import Problem
+from raysim.parts.part import Count, Positive, Samples, Unit
+from raysim.terms import Buffer, Population, Record, Round
+
+
+class FedMD(Central):
+    """Clients keep models of their own, and learn the mean of all clients' logits on public samples (Li, Wang 2019).
+
+    A client first digests the consensus, then trains on its own samples, and sends its logits. The global model stays
+    the initial one. A client that is `data.unseen` does so once.
+    """
+
+    mixes_models: ClassVar[bool] = True
+
+    name: str = "fedmd"
+    digest_epochs: Annotated[int, Field(ge=0), Unit("epochs")] = 1
+    """Passes through the public samples, in which the mean absolute difference of logits from the consensus is
+    minimised, with the optimiser of `local`. 0: no digestion, so clients learn alone."""
+    digest_lr: Positive | None = None
+    """Learning rate of the digestion. null: as `local.lr`."""
+    digest_batch_size: Samples | None = None
+    """Public samples in a mini-batch. null: as many as `local.batch_size`."""
+    buffer: Count | None = None
+    """How many updates make a consensus, as in fedbuff. null: those of a round."""
+
+    @property
+    def trigger(self) -> Round | Buffer:
+        return Round(late="discard") if self.buffer is None else Buffer(self.buffer)
+
+    def problems(self, scenario: Setting) -> Problems:
+        yield from needs_labels(scenario)
+        if scenario.public.samples == 0:
+            text = "must be at least 1, for clients of fedmd compare logits on public samples, got 0"
+            yield Problem("public.samples", f"{text}; for example {{samples: 100}}")
+
+    def init(self, model: Model, population: Population) -> Record:
+        return {"w": model.w, "consensus": model.w.new_empty(0)}
+
+    def message(self, state: Record) -> Record:
+        return {"consensus": state["consensus"]}
+
+    def client(self, model: Model) -> Record:
+        return {"w": model.w, "buffers": model.buffers}
+
+    def weigh(self, arrivals: Arrivals, population: Population) -> list[float]:
+        return [1 / len(arrivals) for _ in arrivals]
+
+    def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
+        trained = task.train(self._digested(task, message, self.personal(task, message, state)))
+        trained.log()
+        logits = task.predict(trained.model, task.public)
+        return {"logits": logits}, {"w": trained.w, "buffers": trained.model.buffers}
+
+    def _digested(self, task: Task, message: Record, own: Model) -> Model:
+        """Returns a client's model after it has learnt the consensus, if there is one yet."""
+        consensus, local = message["consensus"], task.local
+        if not len(consensus) or not self.digest_epochs:
+            return own
+        settings = Local(  # all of them, so that nothing else is taken from `local`
+            optimizer=local.optimizer,
+            lr=self.digest_lr or local.lr,
+            epochs=self.digest_epochs,
+            batch_size=self.digest_batch_size or local.batch_size,
+        )
+        return task.train(own, data=(task.public, consensus), loss=distance, stream=1, **dict(settings)).model
+
+    def step(self, state: Record, arrivals: Arrivals, updates: Record, task: ServerTask) -> Record:
+        return {**state, "consensus": updates["logits"]} if "logits" in updates else state
+
+    def personal(self, task: Task, message: Record, state: Record) -> Model:
+        return task.received.replace(w=state["w"], buffers=state["buffers"])
+
+    def adapt(self, task: Task, message: Record, state: Record) -> Record:
+        return self.update(task, message, state)[1]
+
+
+def distance(logits: Tensor, consensus: Tensor) -> Tensor:
+    """Returns the mean absolute difference, 0-d, of two tensors (n, ..., classes)."""
+    return (logits - consensus).abs().mean()
