@@ -333,19 +333,8 @@ SLOW = pytest.mark.slow
         ("fjord", {"model": {"name": "resnet", "depth": 14, "width_divisor": 8, "personal": []}}),
         ("fedrolex", {"model": {"name": "module", "module": "toys_levels:Wide"}}),
         ("fjord", {**TEXTS, "model": {"name": "causal_lm", "config": GPT}}),
-        pytest.param(
-            "heterofl",
-            {
-                "model": {
-                    "name": "timm",
-                    "model": "vit_tiny_patch16_224",
-                    "args": {"img_size": 32, "patch_size": 8, "depth": 2},
-                }
-            },
-            marks=SLOW,
-        ),
     ],
-    ids=["cnn", "resnet", "own", "gpt", "vit"],
+    ids=["cnn", "resnet", "own", "gpt"],
 )
 def test_all_kinds_of_models_are_cut(simulate: Simulate, algorithm: str, changes: Raw) -> None:
     """Half of the widths takes less memory, operations and bytes, and moves."""
