@@ -166,10 +166,11 @@ class UpdateRow(TimedRow):
     clipped: Number | None = optional(
         "1 if the last clip_norm of `uplink` shortened the update, else 0; null without one, and as above.", "derived"
     )
-    elias_bytes: Number | None = optional(
-        "Bytes of the levels of `qsgd` in Elias' code, which up_bytes and delays do not count, for they are not known "
+    elias_bytes: Long | None = optional(
+        "Size of the levels of `qsgd` in Elias' code, which up_bytes and delays do not count, for it is not known "
         "beforehand; null without it, and as above.",
         "derived",
+        unit="bytes",
     )
     solver_iterations: Number | None = optional(
         "Mean number of iterations of a solve in deep equilibrium layers; null in models without any."

@@ -120,7 +120,7 @@ class UpdateNumbers(NamedTuple):
     relative_error: float | None = None
     memory_norm: float | None = None
     clipped: float | None = None
-    elias_bytes: float | None = None
+    elias_bytes: int | None = None
     own: Numbers = {}  # noqa: RUF012 - columns of the algorithm's own; never changed
 
 
