@@ -68,7 +68,7 @@ class Child:
     def start(self) -> None:
         self.pipe, there = Pipe()
         code = _SERVE.format(path=sys.path, pipe=there.fileno())
-        # In a session of its own, no Ctrl-C reaches it: the parent decides when it ends.
+        # In its own session, no Ctrl-C reaches it: the parent decides when it ends.
         self._process = subprocess.Popen(
             [sys.executable, "-c", code],
             pass_fds=[there.fileno()],

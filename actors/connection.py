@@ -29,9 +29,9 @@ def connect(demands: Sequence[Demand], address: str | None = None, at_once: int 
     """Connects this process to Ray, unless it is connected already.
 
     address: the address of a cluster; by default that in RAY_ADDRESS, or else a new local Ray. demands: what the coming
-    runs ask for; a local Ray gets enough CPUs for those that ask for most. at_once: how many runs go on at a time.
-    Raises MissingResources if no cluster answers, if a local Ray does not start or has no memory for so many actors, or
-    if this process is connected to another cluster.
+    runs ask for; a local Ray gets enough CPUs for those that ask for most. at_once: how many runs are carried out at a
+    time. Raises MissingResources if no cluster answers, if a local Ray does not start or has no memory for so many
+    actors, or if this process is connected to another cluster.
     """
     if ray.is_initialized():
         if address is not None:

@@ -16,7 +16,7 @@ LATE_S = 30.0  # seconds after which a worker that Ray has not started counts as
 
 
 class Crew:
-    """The workers of one group. The first `group.workers` of them have places of their own in the placement group."""
+    """The workers of one group. The first `group.workers` of them have their own places in the placement group."""
 
     def __init__(self, group: Group, actors: Actors, warn: Callable[[str], None]) -> None:
         """actors: makes the workers. warn: called with a text for each thing that a user who watches the run should
@@ -125,7 +125,7 @@ class Crew:
         return [worker for worker in running if worker.pulse.silent_s >= patience_s]
 
     def late(self) -> list[Worker]:
-        """Returns the workers that wait for a node although they have places of their own. Warns once about each."""
+        """Returns the workers that wait for a node although they have their own places. Warns once about each."""
         late = [worker for worker in self.workers if self._is_regular(worker) and worker.waits_s >= LATE_S]
         for worker in late:
             if not worker.told:
@@ -134,7 +134,7 @@ class Crew:
         return late
 
     def further(self) -> list[Worker]:
-        """Returns the workers that run without places of their own. They must make room for those that have some."""
+        """Returns the workers that run without their own places. They must make room for those that have some."""
         return [worker for worker in self.workers if worker.node_id and not self._is_regular(worker)]
 
 

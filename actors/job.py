@@ -61,7 +61,7 @@ class Value(Generic[Content]):
         return found
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles a value without its content, which the pool sends as an argument of its own.
+        """Pickles a value without its content, which the pool sends as its own argument.
 
         Ray shares memory without copying only for such arguments, not for what lies within them.
         """

@@ -131,7 +131,8 @@ def selector(needs: Needs) -> dict[str, str]:
 
 
 def refuse_too_small(demand: Demand) -> None:
-    """Raises MissingResources if the cluster never has what is asked of it. One that grows is told by `wait_s`."""
+    """Raises MissingResources if the cluster never has what is asked of it. A growing cluster is recognised by
+    `wait_s`."""
     if demand.wait_s:
         return
     have = ray.cluster_resources()

@@ -71,7 +71,7 @@ class Group(NamedTuple):
     workers: int  # how many it has from the start
     needs: Needs = Needs()  # of each worker
     spread: bool = False  # whether they go to as many nodes as possible, instead of as few
-    further: int = 0  # how many more may join while the run goes on
+    further: int = 0  # how many more may join during the run
     eager: bool = False  # whether it asks for all of these at once, so that an autoscaling cluster grows; else only for
     # those for which there is room
 
@@ -93,7 +93,7 @@ class Pool(ABC):
 
     machines: what each worker's process computes with, by the worker's name, as of its last set-up. lives: the workers'
     processes so far, in the order in which they were ready; also those that have ended. warnings: texts that a user who
-    watches the run should see while it goes on.
+    watches the run should see during it.
     """
 
     def __init__(self) -> None:
@@ -137,7 +137,8 @@ class Pool(ABC):
 
     @abstractmethod
     def spare(self, seconds: float) -> None:
-        """Lets `wait` go on after an interruption, but for so many seconds only; then it raises KeyboardInterrupt."""
+        """Lets `wait` continue after an interruption, but for so many seconds only; then it raises
+        KeyboardInterrupt."""
 
     @abstractmethod
     def put(self, content: Any) -> Value[Any]:

@@ -34,7 +34,7 @@ class Process(NamedTuple):
 class Life:
     """A worker's process, from the end of its first set-up on. Elastic workers come and go, and dead ones are replaced.
 
-    A replacement has the name of the worker before it, and a life of its own.
+    A replacement has the name of the worker before it, and its own life.
     """
 
     worker: str

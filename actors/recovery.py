@@ -30,7 +30,7 @@ class Watch:
 
     def __init__(self, crews: Mapping[str, Crew], patience_s: float | None, wait_s: float) -> None:
         """crews: those of all groups; they may change. patience_s: how long a worker may be silent; None: for ever.
-        wait_s: how long workers may wait for a node while nothing else goes on, if that is more than LEAST_WAIT_S."""
+        wait_s: how long workers may wait for a node while nothing else runs, if that is more than LEAST_WAIT_S."""
         self._crews, self._patience_s = crews, patience_s
         self._wait_s = max(wait_s, LEAST_WAIT_S)
         self._pinged = self._looked = time.monotonic()
@@ -39,7 +39,7 @@ class Watch:
     def gone(self) -> Iterator[Gone]:
         """Yields the workers that must be replaced now. Lets further workers join where there is room.
 
-        Raises JobFailed if workers have waited for a node for too long, and nothing else goes on.
+        Raises JobFailed if workers have waited for a node for too long, and nothing else runs.
         """
         now = time.monotonic()
         if now - self._looked >= LOOK_S:
@@ -52,7 +52,7 @@ class Watch:
                     yield Gone(worker, f"{worker.name} has not answered for {worker.pulse.silent_s:.0f} s", True)
 
     def _in_the_way(self, now: float) -> Iterator[Gone]:
-        """Yields a worker without a place of its own if others, which have one, wait for a node."""
+        """Yields a worker without its own place if others, which have one, wait for a node."""
         late = [worker for crew in self._crews.values() for worker in crew.late()]
         if not late:
             for crew in self._crews.values():

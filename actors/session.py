@@ -21,7 +21,7 @@ IDLE_S = 60.0  # seconds that a workforce waits for its next run, unless a sessi
 class Budget:
     """Shares the resources of a cluster among runs: a run that asks for more than is left waits. Threads may share it.
 
-    At least one goes on. most: how many may at a time; None: as many as there is room for.
+    At least one runs. most: how many may run at a time; None: as many as there is room for.
     """
 
     def __init__(self, most: int | None = None) -> None:
@@ -32,7 +32,7 @@ class Budget:
     def spend(self, demand: Demand, run: Callable[[], Answer]) -> Answer:
         """Waits until there is room for the demand, then calls what spends it, and returns what that returns.
 
-        If it raises MissingResources while others go on, which may have grown by then, it is tried again after them.
+        If it raises MissingResources while others run, which may have grown by then, it is tried again after them.
         """
         while True:
             with self._changed:

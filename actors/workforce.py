@@ -27,7 +27,7 @@ from actors.worker import Pulse, interval
 
 STOP_S = 10.0  # seconds that the scheduler may take to end an interrupted run
 
-Program = Callable[[Any], Iterator[Any]]  # takes a pool, and yields what the caller sees as the run goes on
+Program = Callable[[Any], Iterator[Any]]  # takes a pool, and yields what the caller sees during the run
 
 
 class Scheduler:
@@ -80,7 +80,7 @@ class Scheduler:
                 self._changed.notify_all()
 
     def answer(self) -> list[str]:
-        """Answers a ping, with all warnings of the last run so far. It runs in a thread of its own, as `stop`."""
+        """Answers a ping, with all warnings of the last run so far. It runs in its own thread, as `stop`."""
         return self._warnings.copy()
 
     def stop(self, number: int) -> tuple[bool, list[str]]:

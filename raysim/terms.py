@@ -56,13 +56,13 @@ class ClientState(NamedTuple, Generic[Entry]):
     algorithm: dict[str, Entry] = {}  # noqa: RUF012 - never changed; so below
     """What the algorithm keeps: what its `client` returned or, of a peer, its state or draft."""
     optimizer: dict[str, Entry] = {}  # noqa: RUF012
-    """What an optimiser with `keep` needs to go on; {} if it starts afresh."""
+    """What an optimiser with `keep` needs to continue; {} if it starts afresh."""
     uplink: dict[int, dict[str, Entry]] = {}  # noqa: RUF012
     """What transforms of `uplink` keep, by their place in the list; without those that keep nothing."""
     message: dict[str, Entry] = {}  # noqa: RUF012
     """Of a peer that has trained: its message as it was before transforms of `uplink`; {} if they change nothing."""
     downlink: dict[int, dict[str, Entry]] = {}  # noqa: RUF012
-    """What transforms of `downlink` keep where each client has a copy of its own, by their place in the list."""
+    """What transforms of `downlink` keep where each client has its own copy, by their place in the list."""
 
     def map(self, change: Callable[[dict[str, Entry]], dict[str, Other]]) -> ClientState[Other]:
         """Returns the state with each of its records changed by a function."""
@@ -220,7 +220,7 @@ class Population(NamedTuple):
 
 class Round(NamedTuple):
     """A trigger: one server step at the end of a round, with what arrived in it. Where clients are picked by tiers,
-    each tier has rounds of its own.
+    each tier has its own rounds.
 
     late: whether updates that were dispatched in an earlier round are discarded, or kept and used. empty: whether the
     server steps even if no update arrived.

@@ -97,7 +97,7 @@ def this_process() -> dict[str, Any]:
 
 
 def state(process: Mapping[str, Any] | None) -> Literal["alive", "gone", "unknown"]:
-    """Tells whether a process that `this_process` described still lives.
+    """Returns whether a process that `this_process` described still lives.
 
     unknown: its number says nothing here, because it ran on another machine, in another container, or before this
     machine was started again.

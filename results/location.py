@@ -51,7 +51,7 @@ def location(text: str | os.PathLike[str] | Any) -> Path:
 
 
 def is_local(path: Path) -> bool:
-    """Tells whether a place is on this machine, or on a disk that it shares with others."""
+    """Returns whether a place is on this machine, or on a disk that it shares with others."""
     return isinstance(path, Path)
 
 
@@ -63,7 +63,7 @@ def require_file(path: Path) -> Path:
 
 
 def is_uri(text: str) -> bool:
-    """Tells whether a text is a URI, not a path."""
+    """Returns whether a text is a URI, not a path."""
     return "://" in text
 
 

@@ -24,7 +24,7 @@ from results.texts import as_word
 if TYPE_CHECKING:
     import pandas as pd
 
-_UNDER_WAY = (Status.RUNNING, Status.FORKING)  # of runs that go on, or were killed
+_UNDER_WAY = (Status.RUNNING, Status.FORKING)  # of runs that continue, or were killed
 SILENT = timedelta(minutes=10)  # without a write, after which a run on another machine was probably killed
 
 

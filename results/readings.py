@@ -139,7 +139,7 @@ def of_models(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def are_apart(metrics: pd.Series[str]) -> pd.Series[bool]:
-    """Tells which metrics of the subject `peers` say how far peers are apart, and not how good they are together."""
+    """Returns which metrics of the subject `peers` say how far peers are apart, and not how good they are together."""
     return metrics.str.startswith("consensus") | metrics.str.endswith(("_min", "_max", "_gap"))
 
 

@@ -109,7 +109,7 @@ class View:
 
     @property
     def remark(self) -> str:
-        """What it waits for, since when, and how long it took before; why it ended where it does not go on."""
+        """What it waits for, since when, and how long it took before; why it ended where it does not continue."""
         if self.run is None or not self.status.goes_on:
             return self.why
         silent = (datetime.now(UTC) - self.run.last_written).total_seconds()

@@ -125,7 +125,7 @@ class Writer:
         """Flushes, and returns the SHA-256 of all rows so far in hexadecimal, each table's in order of writing.
 
         It depends on the values alone: not on the run's id, on wall columns (see `results.columns.Mark`) or on when
-        rows were flushed. Floats count with every bit, all NaNs are equal, and null is a value of its own.
+        rows were flushed. Floats count with every bit, all NaNs are equal, and null is a value, too.
         """
         self.flush()
         lines = [line for buffer in self._buffers.values() for line in buffer.digests()]
@@ -172,7 +172,7 @@ class _Buffer:
         return self.written + self.held
 
     def restore(self, rows: int) -> None:
-        """Keeps the first rows in the folder, deletes the others, and goes on from there."""
+        """Keeps the first rows in the folder, deletes the others, and continues from there."""
         schema = schema_of(self.table, part_files(self._folder, self.table))
         for name in schema.names[len(self._names) + 1 :]:
             self._begin(name)

@@ -1,4 +1,4 @@
-"""All algorithms, each in a file of its own.
+"""All algorithms, each in its own file.
 
 To add one, with a server or without, import it here. That puts it into `ALGORITHMS`, so scenario files can name it,
 `raysim list` shows it, and the contract tests check it.

@@ -10,7 +10,7 @@ from raysim.terms import Traffic, Trip
 class Algorithm(Schedulable):
     """The base of `Central` and `Peer`, one of which an algorithm derives from.
 
-    A class of your own runs as `algorithm: my_module:MyClass`. One that comes with raysim is imported in
+    A custom class runs as `algorithm: my_module:MyClass`. One that comes with raysim is imported in
     `raysim/algorithms/__init__.py`, in one line, and has no other place to be registered.
     """
 

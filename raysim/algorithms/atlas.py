@@ -22,7 +22,7 @@ def anchor(place: int) -> str:
 def empty(size: int, w: Tensor) -> Record:
     """Returns the entries of the server's state for an empty atlas with `size` places.
 
-    Each anchor is an entry of its own, so that anchors that stay are not stored again at each step. At a free place,
+    Each anchor is a separate entry, so that anchors that stay are not stored again at each step. At a free place,
     the anchor has no elements and the score is -1.
     """
     import torch

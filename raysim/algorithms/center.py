@@ -13,7 +13,7 @@ from raysim.terms import Population, Record
 
 
 class Center(FedFT):
-    """The server alone trains, on samples of its own; clients do nothing (baseline of Zhu et al. 2025)."""
+    """The server alone trains, on its own samples; clients do nothing (baseline of Zhu et al. 2025)."""
 
     name: str = "center"
 

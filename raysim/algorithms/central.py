@@ -43,7 +43,7 @@ class Central(Algorithm):
 
     pools_statistics: ClassVar[bool] = False
     """Whether clients keep no running statistics of BatchNorm, and send none. Those with which a model is evaluated and
-    saved are then collected over the samples of all clients, in a pass of their own."""
+    saved are then collected over the samples of all clients, in a separate pass."""
 
     @property
     @abstractmethod

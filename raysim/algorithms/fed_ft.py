@@ -1,8 +1,8 @@
 """Federated averaging with fine-tuning at the server (Fed+FT).
 
 A baseline of Zhu et al., Guided model merging for hybrid data learning, 2025: in each round the server fine-tunes the
-average, and clients go on from the result. The paper tunes `server_lr` over 1e-5, 1e-4, 1e-3 and `server_epochs` over
-1, 10, 20.
+average, and clients continue from the result. The paper tunes `server_lr` over 1e-5, 1e-4, 1e-3 and `server_epochs`
+over 1, 10, 20.
 
 Differences from the paper: the paper does not name the optimiser; here it is Adam by default, a fresh one in each
 round. In a round without any update in time, the model of the round before is fine-tuned.
@@ -15,7 +15,7 @@ from raysim.terms import Population, Record, Round
 
 
 class FedFT(Hybrid):
-    """FedAvg, and the server fine-tunes each average on samples of its own (baseline of Zhu et al. 2025)."""
+    """FedAvg, and the server fine-tunes each average on its own samples (baseline of Zhu et al. 2025)."""
 
     name: str = "fed_ft"
 

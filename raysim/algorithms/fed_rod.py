@@ -18,7 +18,7 @@ from raysim.terms import Record
 
 
 class FedRoD(FedAvg):
-    """FedAvg of a balanced model, to which each client adds a head of its own (Chen and Chao 2022).
+    """FedAvg of a balanced model, to which each client adds its own head (Chen and Chao 2022).
 
     The shared model is trained as if all labels were as frequent. The head is `model.personal`, which should be one
     linear layer, for a client's own head is added to its parameters: the logits of both are then added. It starts at 0.

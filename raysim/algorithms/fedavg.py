@@ -57,7 +57,7 @@ class FedAvg(Aggregating):
         return [a.samples / whole for a in arrivals]
 
     def direction(self, state: Record, arrivals: Arrivals, updates: Record, task: ServerTask) -> Direction:
-        if "delta" not in updates:  # nobody reported, or clients train models of their own only
+        if "delta" not in updates:  # nobody reported, or clients train their own models only
             return None, {}
         delta, total = updates["delta"], sum(self.weigh(arrivals, task.population))
         if self.weights == "scaled":  # w + delta would be the sum of c_i w_i if the weights c_i summed to 1

@@ -4,8 +4,8 @@ Collins, Hassani, Mokhtari, Shakkottai, FedAvg with fine tuning: Local updates l
 2022.
 
 Differences from the paper: none. A client's fine-tuned copy is made anew from the current global model whenever it is
-evaluated, so each evaluation shows what fine-tuning would give at that point. With `finetune_after`, clients go on with
-their own models instead, as in the code of FeDEQ.
+evaluated, so each evaluation shows what fine-tuning would give at that point. With `finetune_after`, clients continue
+with their own models instead, as in the code of FeDEQ.
 """
 
 from raysim.algorithms.fedavg import FedAvg
@@ -23,7 +23,7 @@ class FedAvgFT(FedAvg):
     """Epochs of fine-tuning on a client's own samples for an evaluation; with `finetune_after`, the epochs for
     clients that are `data.unseen`. All parameters are trained, otherwise as `local` says."""
     finetune_after: Count | None = None
-    """Number of rounds after which nothing is averaged any more: a picked client then trains a model of its own, as
+    """Number of rounds after which nothing is averaged any more: a picked client then trains its own model, as
     `local` says, which starts as the last average and is kept from one time to the next. Until a client has one, it
     predicts with the average. The code of FeDEQ does so after 30 % of all rounds (its `finetune_frac`). null: all
     rounds average, and a client's copy is fine-tuned anew for each evaluation."""

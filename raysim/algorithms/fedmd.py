@@ -4,7 +4,7 @@ Li, Wang, FedMD: Heterogenous federated learning via model distillation, NeurIPS
 Algorithm 1.
 
 Differences from the paper: nobody trains on labels of the public samples first, for they have none here; models that
-begin with weights of their own may stand for that. A client computes its logits at the end of a round, not at the
+begin with their own weights may stand for that. A client computes its logits at the end of a round, not at the
 beginning of the next one. All public samples are compared in every round, and not a part of them. A client that was
 not picked for some rounds digests the newest consensus only. Late updates are discarded, or `buffer` is given, which is
 new. Logits are computed in eval mode.
@@ -23,7 +23,7 @@ from raysim.terms import Buffer, Population, Record, Round
 
 
 class FedMD(Central):
-    """Clients keep models of their own, and learn the mean of all clients' logits on public samples (Li, Wang 2019).
+    """Clients keep their own models, and learn the mean of all clients' logits on public samples (Li, Wang 2019).
 
     A client first digests the consensus, then trains on its own samples, and sends its logits. The global model stays
     the initial one. A client that is `data.unseen` does so once.

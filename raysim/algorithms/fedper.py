@@ -20,7 +20,7 @@ HEAD = 1  # the stream of the head's batches, so that the body sees the same bat
 
 
 class FedPer(FedAvg):
-    """FedAvg of the shared part, which each client trains along with a head of its own (Arivazhagan et al. 2019).
+    """FedAvg of the shared part, which each client trains along with its own head (Arivazhagan et al. 2019).
 
     The head is `model.personal`. The global model is the shared part with the initial head. Where nothing but norms
     stays with clients (`model.norm: local`), this is FedBN (Li, Jiang, Zhang, Kamp, Dou, FedBN: Federated learning on

@@ -20,7 +20,7 @@ from raysim.terms import Population, Record, Round
 
 
 class FedProto(Central):
-    """Clients keep models of their own, and share the mean embeddings of their labels (Tan et al. 2022).
+    """Clients keep their own models, and share the mean embeddings of their labels (Tan et al. 2022).
 
     The global model stays the initial one. A client predicts the label of the nearest prototype or, before there are
     any, with its own model. An embedding is what enters `model.personal` or, if nothing is personal, the last linear

@@ -18,7 +18,7 @@ from raysim.terms import Record
 
 
 class FedRep(FedPer):
-    """FedAvg of the shared part; each client trains first a head of its own, then that part (Collins et al. 2021).
+    """FedAvg of the shared part; each client trains first its own head, then that part (Collins et al. 2021).
 
     The head is `model.personal`. The global model is the shared part with the initial head. BatchNorm's statistics
     belong to the shared part, and also change while the head alone is trained.

@@ -3,7 +3,7 @@
 Horvath, Laskaridis, Almeida, Leontiadis, Venieris, Lane, FjORD: Fair and accurate federated learning under
 heterogeneous targets with ordered dropout, NeurIPS 2021, Algorithm 1. Each mini-batch step of a client of level p draws
 one of the levels up to p, and trains the first units of each hidden layer at that level. Each parameter becomes the
-mean over the clients that hold it, by samples. BatchNorm has statistics of its own at each level.
+mean over the clients that hold it, by samples. BatchNorm has its own statistics at each level.
 
 Differences from the paper: the server adds means of differences, and so can step by a buffer, too, which is new. With
 distillation, a step takes two gradients, as in the baseline of an author's group: the widest network's on labels, and a

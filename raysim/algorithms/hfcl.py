@@ -18,7 +18,7 @@ from raysim.terms import Population, Record, Round
 
 
 class HFCL(Central):
-    """FedAvg with the server as one more client, which trains on samples of its own (Elbir et al. 2022)."""
+    """FedAvg with the server as one more client, which trains on its own samples (Elbir et al. 2022)."""
 
     name: str = "hfcl"
     weights: Literal["samples", "uniform"] = "samples"

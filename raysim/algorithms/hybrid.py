@@ -1,4 +1,4 @@
-"""The base of algorithms whose server trains on samples of its own."""
+"""The base of algorithms whose server trains on its own samples."""
 
 from typing import Annotated, Any
 
@@ -13,7 +13,7 @@ from raysim.parts.part import OneOf, Positive, Samples, Unit
 
 
 class Hybrid(Central):
-    """An algorithm whose server also trains, with settings of its own."""
+    """An algorithm whose server also trains, with its own settings."""
 
     server_optimizer: Annotated[Optimizer, OneOf(OPTIMIZERS, "raysim.optimizers")] = Adam()
     """The optimiser of the server's training. Each step starts a fresh one."""

@@ -1,7 +1,7 @@
 """Training alone: the baseline without any federation.
 
 Papers on personalised learning call this baseline Local, for example Le et al., Federated deep equilibrium learning,
-CIKM 2024, Table 1. There is no equation to follow: a client trains a model of its own.
+CIKM 2024, Table 1. There is no equation to follow: a client trains its own model.
 """
 
 from typing import ClassVar
@@ -12,7 +12,7 @@ from raysim.terms import Population, Record, Round
 
 
 class LocalOnly(Central):
-    """Each client trains a model of its own, whenever it is picked; nothing travels.
+    """Each client trains its own model, whenever it is picked; nothing travels.
 
     With `world.dispatch.per_round` equal to `data.clients`, all clients train in every round; with less, they train as
     much as in a method that samples clients. The global model stays the initial one. A client predicts with its own

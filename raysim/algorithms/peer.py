@@ -77,7 +77,7 @@ class Peer(Algorithm):
     pairs: ClassVar[bool] = False
     """Whether a peer that has trained exchanges models with one neighbour, instead of sending to all. Its message is
     then its state, which `local` returns as it is. The peer that is asked mixes, too, with an empty draft, while its
-    own training goes on."""
+    own training continues."""
 
     mixes: ClassVar[Weights] = "pull"
     """Which weights it needs. pull: W_ij of what peer i hears, where rows sum to 1, as in `Inbox.mixed`; peers count

@@ -196,7 +196,7 @@ def generate(
     ] = 0.0,
     seed: Annotated[int, typer.Option(help="The seed of the draws.")] = 0,
 ) -> None:
-    """Let the final language model of a run go on with a text. It is printed, and added to generated.txt there."""
+    """Let the final language model of a run continue with a text. It is printed, and added to generated.txt there."""
     with refusing_wrong_runs(BadValue, FileNotFoundError):
         text = go_on(Result(run), prompt, tokens, temperature, seed)
     typer.echo(text)

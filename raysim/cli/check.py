@@ -139,7 +139,7 @@ def test(
     ] = None,
     ray: Annotated[bool, typer.Option("--ray/--no-ray", help="Whether to try the laws that need Ray.")] = True,
 ) -> None:
-    """Test whether a class of your own keeps the laws of what it is, such as an algorithm or a data set."""
+    """Test whether a custom class keeps the laws of what it is, such as an algorithm or a data set."""
     from raysim.laws.check import check
 
     try:

@@ -45,7 +45,8 @@ class CommandClock:
         """Returns which option would have carried out runs sooner than a Ray of this process's own, and what that would
         have saved at most; None if the jobs took most of the time, or if there is no such Ray.
 
-        processes: how many runs go on at a time with `--inline`; None: one run, which `--local` may carry out, too.
+        processes: how many runs are carried out at a time with `--inline`; None: one run, which `--local` may carry
+        out, too.
         """
         placement = sys.modules.get("actors.placement")  # not loaded without Ray
         if not (folders and placement and placement.started_here()):

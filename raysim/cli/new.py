@@ -1,4 +1,4 @@
-"""Commands that write files to start from: `scenarios`, those that come with raysim, and `new`, a class of your own."""
+"""Commands that write files to start from: `scenarios`, those that come with raysim, and `new`, a custom class."""
 
 import importlib.util
 import keyword
@@ -67,7 +67,7 @@ def new(
     what: Annotated[Start, typer.Argument(help="What the class is to be.", show_default=False)],
     name: Annotated[str, typer.Argument(help="Name of the file, such as my_algorithm.", show_default=False)],
 ) -> None:
-    """Start a class of your own: write a working file, its test and a scenario with it into this folder.
+    """Start a custom class: write a working file, its test and a scenario with it into this folder.
 
     For a file or a folder of samples, `raysim new data PATH` prints what it proposes for a scenario file instead.
     """

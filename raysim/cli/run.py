@@ -121,7 +121,7 @@ def fork(
 
 
 def _go_on(scenario: Scenario, start: Callable[..., Result], watchers: list[Observer], place: RunPlace) -> None:
-    """Shows how a run goes on, and ends the command with its exit code. start: gets the observers."""
+    """Shows the progress of a run, and ends the command with its exit code. start: gets the observers."""
     with ending_by_signals():
         place.connect(scenario)
         begin = partial(start, progress=False)

@@ -1,4 +1,4 @@
-"""The command `sweep`: it shows a line for each run that goes on, then how the runs ended."""
+"""The command `sweep`: it shows a line for each run in progress, then how the runs ended."""
 
 import os
 from collections import Counter
@@ -84,7 +84,7 @@ def _carry_out(plan: Plan, folder: Path, where: dict[str, Any]) -> bool:
 
 
 def _run_all(console: Console, plan: Plan, folder: Path, *, observers: list[Any], **where: Any) -> bool:
-    """Runs all scenarios, with a line for each run that goes on, and tells what becomes of them when it is known."""
+    """Runs all scenarios, with a line for each run in progress, and says what becomes of them when it is known."""
     scenarios, clock = plan.scenarios(), CommandClock()
     names = labels(scenarios)
     outcomes: dict[int, RunOutcome] = {}

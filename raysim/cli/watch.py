@@ -1,4 +1,5 @@
-"""The commands `ls`, `watch` and `serve`: the runs in a folder, and how they go on, in a terminal and in a browser."""
+"""The commands `ls`, `watch` and `serve`: the runs in a folder, and their progress, in a terminal and in a
+browser."""
 
 import socket
 import time
@@ -52,7 +53,7 @@ def watch(
                     except NoRuns:
                         live.update(Text(f"waits for a first run in {folder}; Ctrl-C ends this"), refresh=True)
                     time.sleep(every)
-        except KeyboardInterrupt:  # the runs go on
+        except KeyboardInterrupt:  # the runs continue
             raise typer.Exit(130) from None
 
 

@@ -42,7 +42,7 @@ def _tag(value: Any) -> str:
 
 
 class ClientGroup(Part):
-    """Some of the clients, or peers, with settings of their own. One of number, share, members and file says who."""
+    """Some of the clients, or peers, with their own settings. One of number, share, members and file says who."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", examples=["some"])]
     """Name, which the tables show."""

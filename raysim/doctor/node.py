@@ -81,7 +81,7 @@ class Examination:
 
 
 def _is_there(path: str) -> bool:
-    """Tells whether a file or a folder can be reached from here; it may have a URI."""
+    """Returns whether a file or a folder can be reached from here; it may have a URI."""
     try:
         found = location(path).expanduser()
         with reaching():
@@ -111,4 +111,4 @@ def _gpus() -> tuple[Gpu, ...]:
 
 
 def _bytes(mebibytes: str) -> int:
-    return int(mebibytes) << 20 if mebibytes.isdigit() else 0  # what is not known is told in brackets
+    return int(mebibytes) << 20 if mebibytes.isdigit() else 0  # what is not known is shown in brackets

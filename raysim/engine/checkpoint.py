@@ -1,4 +1,4 @@
-"""Checkpoints on disk: all that a run needs, besides its tables, to go on with the same bits.
+"""Checkpoints on disk: all that a run needs, besides its tables, to continue with the same bits.
 
 The folder `checkpoint` of a run holds `checkpoint.json` and files of records, `records-<n>.safetensors`. A new
 checkpoint writes only the records that have changed since the one before, and refers to the older files for the others.
@@ -147,7 +147,7 @@ def _telling_of_parts() -> Iterator[None]:
 
 
 def skip(happenings: Iterator[HappenedT], checkpoint: Checkpoint) -> Iterator[HappenedT]:
-    """Yields the happenings that were written before a checkpoint, so that the timeline goes on after it.
+    """Yields the happenings that were written before a checkpoint, so that the timeline continues after it.
 
     Raises DamagedCheckpoint if the timeline is then not where the checkpoint was made.
     """

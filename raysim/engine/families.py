@@ -54,7 +54,7 @@ class Family(ABC):
         """The workers that a run needs: one that loads the data, and those that train.
 
         By default, the loader is on the driver's node. So the files need to be on that node only, and the loaded data
-        are not lost while the run goes on.
+        are not lost during the run.
         """
         asked = self.scenario.resources
         on_loader = Needs(with_driver=True) if asked.load_on is None else _needs(asked.load_on)
@@ -75,7 +75,7 @@ class Family(ABC):
         """Starts a run: makes the workers and loads the data. Raises JobFailed if that fails, and ValueError if the
         data do not suit the algorithm.
 
-        checkpoint: where a resumed run goes on; None for a new run.
+        checkpoint: where a resumed run continues; None for a new run.
         """
         for group in self.groups:
             pool.start(group)

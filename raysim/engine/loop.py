@@ -32,7 +32,7 @@ class Loop(Generic[HappeningT, PendingT]):
         recorder: Recorder,
         rounds: int | None,
     ) -> None:
-        """recorder: counts what happens as the run goes on. rounds: how many the whole run has; None if not known."""
+        """recorder: counts what happens during the run. rounds: how many the whole run has; None if not known."""
         self._simulation, self._pool, self._saver, self._recorder = simulation, pool, saver, recorder
         self._goes_on = True  # whether the timeline may have happenings that are not handed out
         self._rounds = rounds
@@ -42,7 +42,7 @@ class Loop(Generic[HappeningT, PendingT]):
         self._queue: deque[tuple[HappeningT, PendingT | None, Change]] = deque()  # submitted, not yet written
 
     def __iter__(self) -> Iterator[Progress]:
-        if self._recorder.budget.ended_by:  # by the time of the checkpoint from which it goes on
+        if self._recorder.budget.ended_by:  # by the time of the checkpoint from which it continues
             self._end()
         while self._goes_on:
             self._goes_on = False

@@ -19,7 +19,7 @@ class Progress(NamedTuple):
     evaluated: int | None  # rounds that were over at the last evaluation: `round`, if this is one
     metrics: dict[str, float]  # means over clients or peers whose own models it evaluated, else of the global model
     totals: dict[str, int]  # counts so far, as run.json has them: dispatched, used, discarded and others
-    traffic: dict[str, int]  # bytes of simulated messages since the run began or went on, up and down
+    traffic: dict[str, int]  # bytes of simulated messages since the run began or continued, up and down
     staleness: float | None  # mean over the updates of the last server step; None if it used none
 
 

@@ -27,7 +27,7 @@ SPENT = ("bytes", "flops")  # what is counted as it is spent, by its key of `run
 class RunBudget:
     """What a run has spent, and how good its model was at the last evaluation and before.
 
-    All of it is told in the timeline's order, so a run ends at the same place on any number of workers.
+    All of it is known in the timeline's order, so a run ends at the same place on any number of workers.
 
     spent: so far, by name. ended_by: the key of `run.until` that ends the run with the last evaluation; None if it goes
     on.
@@ -136,7 +136,7 @@ class Recorder:
     before all its rounds because nobody could be dispatched; None if it did not. ended_by: what ended the timeline, as
     run.json will hold it; None before that. budget: what was spent so far. best: the best evaluation. diverged: what
     was not finite first, as run.json will hold it; None if all was finite. traffic: bytes of the simulated messages
-    since the run began or went on, up and down. staleness: that of the last step; None if it used nothing. levels,
+    since the run began or continued, up and down. staleness: that of the last step; None if it used nothing. levels,
     models: as run.json holds them; None where all clients train the server's model.
     """
 
@@ -189,7 +189,7 @@ class Recorder:
 
         what: what it was, such as "the loss of client 3". version: that of the model from which it was trained
         or, without a client, of the model itself; for a peer, how often it had mixed. Raises Diverged unless the run is
-        to go on.
+        to continue.
         """
         if self.diverged is None:
             self.diverged = {"what": what, "client": client, "version": version, **rows.when(happened)}

@@ -34,7 +34,7 @@ class Saver:
         checkpoint: Checkpoint | None,
         until: int | None = None,
     ) -> None:
-        """folder: the run's. checkpoint: the one that the run goes on from; None if it starts. until: the version of
+        """folder: the run's. checkpoint: the one that the run continues from; None if it starts. until: the version of
         the model, or the number of rounds of peers, after which the run stops with a checkpoint."""
         self._folder = folder / FOLDER
         self._pool, self._recorder, self._simulation = pool, recorder, simulation

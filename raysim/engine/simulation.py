@@ -1,4 +1,4 @@
-"""How the engine's loop sees runs with a server and runs of peers alike, and what they need to go on."""
+"""How the engine's loop sees runs with a server and runs of peers alike, and what they need to continue."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -41,7 +41,7 @@ class Change(NamedTuple):
 
 
 class Committed:
-    """The records, by key, that a run needs to go on after the happening that was written last.
+    """The records, by key, that a run needs to continue after the happening that was written last.
 
     The engine submits jobs ahead of what it writes, so the newest model that it has submitted is not the one that
     belongs to the last row of its tables. Changes that a happening makes are applied here only when it is written.
@@ -104,10 +104,10 @@ class Simulation(Protocol[HappeningT, PendingT]):
     described: Described
     stopwatch: Stopwatch
     committed: Committed
-    """The records that the run needs to go on from the happening that was written last."""
+    """The records that the run needs to continue from the happening that was written last."""
 
     def happenings(self) -> Iterator[HappeningT]:
-        """Returns the happenings of the timeline, in order. A run that goes on starts after those already written."""
+        """Returns the happenings of the timeline, in order. A run that continues starts after those already written."""
 
     def is_last(self, happening: HappeningT) -> bool:
         """Whether the happening is as it is because the run ends, as the last evaluation is. In a longer run it

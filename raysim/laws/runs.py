@@ -58,7 +58,7 @@ def carried_out(raw: Raw, pool: InlinePool | None = None, *, stop_after: int | N
     """Runs a scenario in this process. Raises Broken if it fails.
 
     seed: of the global generators, so that draws from them show.
-    stop_after: the number of rounds after which the run is interrupted, and then goes on from its checkpoint.
+    stop_after: the number of rounds after which the run is interrupted, and then continues from its checkpoint.
     """
     changed: list[str] = []
     with tempfile.TemporaryDirectory() as folder, thorough():
@@ -122,7 +122,7 @@ def the_same_bits_again(subject: Subject) -> None:
 
 
 def the_same_bits_when_it_goes_on(subject: Subject) -> None:
-    """A run that is interrupted and goes on from its checkpoint gives the same bits."""
+    """A run that is interrupted and continues from its checkpoint gives the same bits."""
     first = first_run(subject)
     ended = carried_out(subject.raw, stop_after=max(1, first.info["totals"]["rounds"] // 2))
     if not any(resumed["version"] for resumed in ended.info["resumed"]):

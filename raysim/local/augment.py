@@ -183,7 +183,7 @@ class MixUp(Augmentation):
 
 
 class AugmentFunction(Augmentation):
-    """A function of your own, for any inputs, such as text and tables; "my_module:change" is short for it."""
+    """A custom function, for any inputs, such as text and tables; "my_module:change" is short for it."""
 
     images: ClassVar[bool] = False
 

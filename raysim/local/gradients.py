@@ -26,7 +26,7 @@ class GradientPoint(NamedTuple):
 
     w: Tensor  # (n,), the parameters that are trained; they may be moved, and must be put back
     pieces: Callable[[Tensor], list[Tensor]]  # cuts a vector (n,) into views in the shapes of the parameters
-    generator: Callable[[], torch.Generator]  # for draws; one for each training, of a key of its own
+    generator: Callable[[], torch.Generator]  # for draws; one for each training, with its own key
     each: Each  # takes gradients of single samples
     expected: int | None  # how many samples a mini-batch has in the mean, where mini-batches are drawn; else None
 

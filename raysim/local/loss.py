@@ -151,7 +151,7 @@ class Huber(TrainingLoss):
 
 
 class FunctionLoss(TrainingLoss):
-    """A function of your own, of outputs and labels; "my_module:loss" is short for it."""
+    """A custom function, of outputs and labels; "my_module:loss" is short for it."""
 
     needs: ClassVar[str | None] = None
 

@@ -22,7 +22,7 @@ class Inner(NamedTuple):
 
 
 class Nested:
-    """The networks of all widths up to that of a client. Each normalises by running statistics of its own.
+    """The networks of all widths up to that of a client. Each normalises by its own running statistics.
 
     net: the client's, which is the widest. inner: the others, the widest first. statistics: the buffers of each,
     (n, b), as long as those of the widest; its own is the first row.

@@ -188,7 +188,7 @@ class ServerTask(Task):
         for shard in range(gang.rank, number, gang.size):
             self._seed(f"shard {shard}")
             mine.append(function(*shards[shard]))
-        self._seed("shared")  # so that all members go on with the same draws
+        self._seed("shared")  # so that all members continue with the same draws
         if gang.size == 1:
             return mine
         passed = self._net.passes - before

@@ -28,7 +28,7 @@ def decayed(vector: Tensor, w: Tensor, decay: Tensor | float) -> Tensor:
 class Steps:
     """Takes the steps of a training.
 
-    kept: the state of an optimiser that goes on, as `first_kept` makes it, which is changed in place; None: it starts
+    kept: the state of an optimiser that continues, as `first_kept` makes it, which is changed in place; None: it starts
     afresh.
     """
 

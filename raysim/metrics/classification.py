@@ -132,7 +132,7 @@ class ECE(ClassificationMetric):
     """Number of bins of equal width, into which samples are sorted by that probability."""
 
     def score(self, probabilities: Tensor, labels: Tensor, classes: int, by: Any) -> Any:
-        below_one = 1 - 2**-24  # the last float32: torchmetrics gives probabilities of 1 a bin of their own
+        below_one = 1 - 2**-24  # the last float32: torchmetrics gives probabilities of 1 a separate bin
         bounded = probabilities.clamp_max(below_one)
         return by.multiclass_calibration_error(bounded, labels, classes, self.bins, "l1")
 

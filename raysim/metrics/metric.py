@@ -74,7 +74,7 @@ class Metric(Part):
 
 
 class FunctionMetric(Metric):
-    """A function of your own, of all outputs and labels; "my_module:metric" is short for it."""
+    """A custom function, of all outputs and labels; "my_module:metric" is short for it."""
 
     needs: ClassVar[str | None] = None
 

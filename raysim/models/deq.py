@@ -163,7 +163,7 @@ class Transformer(TextModel):
 
     name: str = "transformer"
     layers: Annotated[int, Field(ge=2)] = 8
-    """Number of layers; the last one, with the final norm, is a block of its own, `last`."""
+    """Number of layers; the last one, with the final norm, is a separate block, `last`."""
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> TorchModule:
         """Builds parts embedding, positions, body, last and head. shape: (tokens,); num_classes: the vocabulary."""

@@ -16,8 +16,8 @@ from raysim.parts.own_code import send_by_value
 def dump(module: nn.Module) -> bytes:
     """Returns a module as bytes, with classes of users' own, and with functions that know it, such as hooks.
 
-    A deep copy would share those functions, which would go on with the first module. Raises BadValue if a part of the
-    module cannot be pickled, such as a lock.
+    A deep copy would share those functions, which would continue with the first module. Raises BadValue if a part of
+    the module cannot be pickled, such as a lock.
     """
     send_by_value({type(layer).__module__ for layer in module.modules()})
     stream = io.BytesIO()

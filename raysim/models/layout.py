@@ -1,6 +1,6 @@
 """The flat vector: a module's trainable parameters in one float32 vector w, shared ones first, personal ones last.
 
-Buffers are in a vector of their own, and those that stay with a client are last there, too.
+Buffers are in a second vector, and those that stay with a client are last there, too.
 
 Both parts start on 64-byte boundaries, because BLAS results can depend on alignment: if there is a personal part, the
 shared one before it is padded with zeros. Parameters with requires_grad=False are frozen and not in the vector.

@@ -1,4 +1,4 @@
-"""Observers of runs: who is told how a run goes on. To add one that scenarios can name, put it into `OBSERVERS`, or
+"""Observers of runs: who follows the progress of a run. To add one that scenarios can name, put it into `OBSERVERS`, or
 into `TRACKERS` if it sends runs to a service."""
 
 from raysim.observers.live import Lines

@@ -22,7 +22,7 @@ from results.terminal import Terminal
 
 
 class Shown(NamedTuple):
-    """What shows how runs go on."""
+    """What shows the progress of runs."""
 
     observers: list[Observer]  # for one run, or each of several
     over: Callable[[], Any]  # to be called when one of several runs is over

@@ -14,7 +14,7 @@ class RunBegin(NamedTuple):
     run: str  # the run's id, which is the name of its folder
     folder: Path  # where it writes
     scenario: dict[str, Any]  # all keys as plain data, with defaults filled in
-    round: int  # rounds that are over already, of a run that goes on from a checkpoint; else 0
+    round: int  # rounds that are over already, of a run that continues from a checkpoint; else 0
     steps: int  # server steps that are done already; with peers, rounds
     sweep: str | None  # name of the sweep that the run belongs to, which is that of its folder; None: a run alone
     label: str  # how displays call the run: in a sweep by what tells it from the others, else by its scenario's name
@@ -30,17 +30,17 @@ class RunEnd(NamedTuple):
 
 
 class Observer(Part):
-    """Is told how a run goes on. A subclass defines the methods that it needs; the others do nothing.
+    """Follows the progress of a run. A subclass defines the methods that it needs; the others do nothing.
 
     Observers are called in the process that starts the run or the sweep, one call after another; on Ray, too, so that
     they may hold open files and connections of that process. The numbers of a run do not depend on them: its scheduler
-    goes on while they work, and its news wait for them. Dry runs, and runs that are over already, have no observers.
+    continues while they work, and its news wait for them. Dry runs, and runs that are over already, have no observers.
 
     Its keys in a scenario are fields, as those of every part, and its state is in fields with an underscore, such as
-    `_file: Any = None`. Each run of a sweep has an observer of its own, see `for_run`.
+    `_file: Any = None`. Each run of a sweep has its own observer, see `for_run`.
 
-    An observer that raises an exception ends no run: the run warns of it once, and goes on; one whose `begin` fails is
-    not called again. But StopRun ends the run, with the status "stopped", and so does KeyboardInterrupt, as Ctrl-C.
+    An observer that raises an exception ends no run: the run warns of it once, and continues; one whose `begin` fails
+    is not called again. But StopRun ends the run, with the status "stopped", and so does KeyboardInterrupt, as Ctrl-C.
     """
 
     @property
@@ -71,7 +71,7 @@ class Observer(Part):
         """Called with the rows of a table that are new since the last call, in the order of the table.
 
         rows: each has its values by column, without the run's id; columns that are missing are null, and an algorithm's
-        own are among the others. A run that goes on from a checkpoint writes the rows since then again, and they come
+        own are among the others. A run that continues from a checkpoint writes the rows since then again, and they come
         again.
         """
 

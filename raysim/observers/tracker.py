@@ -53,7 +53,7 @@ class Points:
 
     Metrics of the global model are named as `test/accuracy`; those of clients as `clients/test/accuracy`, their
     unweighted mean, with `_min` and `_max` for the extremes; columns of the table `steps` as `steps/used`. What is null
-    is left out, and so is real time. Rows that come again, because a run goes on from a checkpoint, count once.
+    is left out, and so is real time. Rows that come again, because a run continues from a checkpoint, count once.
     """
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ def _evaluated(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, float]]
         subject, name = row["subject"], f"{row['split']}/{row['metric']}"
         if row["value"] is None:
             continue
-        # Of peers together, extremes are metrics of their own.
+        # Of peers together, extremes are separate metrics.
         yield name if subject == "global" else f"{_PLURAL.get(subject, subject)}/{name}", row["value"]
         if subject in _PLURAL:
             yield f"{_PLURAL[subject]}/{name}_min", row["lowest"]
@@ -105,7 +105,7 @@ def _evaluated(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, float]]
 class Tracker(Observer):
     """Sends the scenario as parameters, all metrics by round, and the final model.
 
-    A point of a round goes out when the round is over. A run that goes on is gone on with: what it has sent is not sent
+    A point of a round goes out when the round is over. A resumed run is continued: what it has sent is not sent
     again. A subclass adds its `name`, and says how to `open` a run, `log` a point and `close` the run.
     """
 
@@ -131,7 +131,7 @@ class Tracker(Observer):
 
     @abstractmethod
     def open(self, run: RunBegin) -> int | None:
-        """Begins to send a run, or goes on with it. Returns the last round of which it has a point; None if none."""
+        """Begins to send a run, or continues with it. Returns the last round of which it has a point; None if none."""
 
     @abstractmethod
     def log(self, point: RoundPoint) -> None:
@@ -176,7 +176,7 @@ def title(run: RunBegin) -> str:
 
 
 def identity(run: RunBegin) -> str:
-    """Returns a short text that is the same whenever the run goes on, and for no other run."""
+    """Returns a short text that is the same whenever the run continues, and for no other run."""
     place = hashlib.sha256(str(run.folder.resolve()).encode()).hexdigest()
     return f"{run.run[:40]}-{place[:8]}"
 

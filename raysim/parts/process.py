@@ -1,4 +1,4 @@
-"""This process, in which a run may go on beside whatever else the user's program does.
+"""This process, in which a run may be carried out beside whatever else the user's program does.
 
 Workers on Ray and of `--local` are new processes. A run in the user's own process computes with the settings that it
 finds there, and says which of them a new process would not have.

@@ -17,7 +17,7 @@ from results.ending import state
 from results.keys import Value, flatten
 from results.location import is_local
 
-# Keys with which a run may go on, because what it has written does not depend on them.
+# Keys with which a run may continue, because what it has written does not depend on them.
 LATER = (
     *("run.rounds", "run.until", "run.save_clients", "run.checkpoint.", "run.log", "run.observers"),
     *("run.generate", "run.on_divergence"),
@@ -47,7 +47,7 @@ def require_no_links(folder: Path) -> None:
 
 
 def resumed(run: Run, lockable: bool, overrides: Sequence[str]) -> Scenario:
-    """Returns the scenario with which a run would go on. lockable: whether its folder is locked. Raises what
+    """Returns the scenario with which a run would continue. lockable: whether its folder is locked. Raises what
     `raysim.resume` does."""
     require_ended(run, lockable)
     require_no_links(run.folder)
@@ -137,7 +137,7 @@ def _refuse_sooner(source: str, before: RunSettings, after: RunSettings, checkpo
 
 
 def _limits(run: RunSettings) -> dict[str, float]:
-    """Returns what ends a run, by key in the block `run`: it goes on while it is below all of them."""
+    """Returns what ends a run, by key in the block `run`: it continues while it is below all of them."""
     until = run.until or Until.model_construct()
     keys = ("virtual_time", "updates", "bytes", "flops", "at_least", "patience")
     found = {"rounds": run.rounds, **{f"until.{key}": getattr(until, key) for key in keys}}

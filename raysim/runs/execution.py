@@ -36,9 +36,10 @@ class Execution(RunOrder):
         """Does the run. Yields Progress on the way, and before each Progress the new rows of the tables that are asked
         for.
 
-        Raises JobFailed if a job fails. The tables then stay readable, run.json says what failed, and the run can go on
-        from its checkpoint. It also raises JobFailed, and changes nothing, if it should resume a run and a file of the
-        checkpoint is damaged. A run that diverges just ends, without models; its digest is that of its tables.
+        Raises JobFailed if a job fails. The tables then stay readable, run.json says what failed, and the run can
+        continue from its checkpoint. It also raises JobFailed, and changes nothing, if it should resume a run and a
+        file of the checkpoint is damaged. A run that diverges just ends, without models; its digest is that of its
+        tables.
         """
         yield from _Attempt(self, pool).steps()
 
@@ -156,7 +157,7 @@ class _Attempt:
     def _leave_models(self) -> None:
         """Writes the last good models of a run that ends early.
 
-        Not of one that failed, which may have lost what it needs, and often goes on at once.
+        Not of one that failed, which may have lost what it needs, and often continues at once.
         """
         if self.record.status is Status.INTERRUPTED:  # a stopped run is an interrupted one by now
             self.pool.spare(LEAVE_S)

@@ -1,4 +1,4 @@
-"""Lets the final language model of a run go on with a text."""
+"""Lets the final language model of a run continue with a text."""
 
 from __future__ import annotations
 

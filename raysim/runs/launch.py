@@ -1,4 +1,4 @@
-"""The way that every run takes, whether it is new, goes on or is a fork: it gets workers and a folder, and is carried
+"""The way that every run takes, whether it is new, continues or is a fork: it gets workers and a folder, and is carried
 out."""
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def fetch(scenario: Scenario) -> None:
 
 
 def execution_of(scenario: Scenario, out: Path, before: Path | None) -> Execution:
-    """Returns a run in a new folder or, in that of one that ended early, what goes on with it."""
+    """Returns a run in a new folder or, in that of one that ended early, what continues with it."""
     return Execution(scenario, before or new_folder(out, scenario.name), goes_on=before is not None)
 
 
@@ -78,7 +78,7 @@ def carry_out(
     such as KeyboardInterrupt, run.json says how the run ended.
     """
     scenario, folder = execution.scenario, execution.folder
-    with nullcontext() if execution.goes_on else locked(folder):  # what goes on is locked by who decided so
+    with nullcontext() if execution.goes_on else locked(folder):  # what continues is locked by who decided so
         _log.info(f"{execution.run} writes to {folder}")
         notes = workforce.notes if isinstance(workforce, WithoutRay) else []
         for note in notes:
@@ -108,8 +108,8 @@ def carry_out(
 
 
 def _go_through(execution: Execution, workforce: Workforce | WithoutRay, take: Take) -> None:
-    """Carries out a run to its end. Where values are lost with a node, it goes on from the checkpoint."""
-    versions: list[int] = []  # from which it went on
+    """Carries out a run to its end. Where values are lost with a node, it continues from the checkpoint."""
+    versions: list[int] = []  # from which it continued
     while True:
         try:
             with closing(workforce.run(execution, execution.run)) as steps:

@@ -1,4 +1,4 @@
-"""Tells the observers of a run how it goes on, or how it went."""
+"""Informs the observers of a run of its progress and its end."""
 
 import json
 import logging
@@ -31,7 +31,7 @@ class NewRows(NamedTuple):
 def observers_of(scenario: Scenario, given: Iterable[Watcher] = (), *, one_of_several: bool = False) -> list[Observer]:
     """Returns the observers of one run: those that the scenario names, and the given ones.
 
-    one_of_several: whether the given ones are for other runs, too, so that this one has copies of its own.
+    one_of_several: whether the given ones are for other runs, too, so that this one has its own copies.
     Raises ScenarioError if one of them cannot work here.
     """
     found = [observer.for_run() for observer in (*scenario.run.observers, *scenario.run.log)]
@@ -117,7 +117,7 @@ class Observing:
                 call(observer)
             except StopRun as stop:
                 self._stop = self._stop or stop
-            except BaseException as error:  # the run goes on, whatever an observer raises
+            except BaseException as error:  # the run continues, whatever an observer raises
                 if isinstance(error, KeyboardInterrupt) or not (isinstance(error, Exception) or frames_of(error)):
                     raise  # such as SystemExit of Rich, if nobody reads its output
                 if id(observer) not in self.failures:

@@ -47,7 +47,7 @@ class RunOrder:
         return f"`raysim resume {as_word(self.folder)}` goes on"
 
     def begun(self, before: RunRecord | None, checkpoint: Checkpoint | None) -> RunRecord:
-        """Returns the record at the start, or when the run goes on. before: its record before that, if it has one."""
+        """Returns the record at the start, or when the run continues. before: its record before that, if it has one."""
         status = Status.RUNNING if self.until is None else Status.FORKING
         record = RunRecord.begun(self.scenario, self.run, status, **self.facts | {"holder": self.holder})
         if self.goes_on:  # the first run of a new fork is no resumption
@@ -92,7 +92,7 @@ class RunOrder:
         If the run had reached its end by then, run.json stays as it is. Returns the status.
         """
         record = RunRecord.read(self.folder) or self.begun(None, None)
-        if record.holder != self.holder and state(record.holder) != "gone":  # another process goes on with the run
+        if record.holder != self.holder and state(record.holder) != "gone":  # another process continues with the run
             return record.status
         stopped = (record.status, status) == (Status.INTERRUPTED, Status.STOPPED)
         if record.status in (Status.RUNNING, Status.FORKING) or stopped:

@@ -176,7 +176,7 @@ def shutdown() -> None:
 def connect(scenarios: Sequence[Scenario], address: str | None = None, at_once: int = 1) -> None:
     """Connects to Ray before several runs. If it starts a local Ray, that is large enough for those that need most.
 
-    at_once: how many go on at a time.
+    at_once: how many run at a time.
     """
     from actors.connection import connect as connect_to
 

@@ -125,7 +125,7 @@ class RunRecord:
         return replace(found, ended_by=status.ended_by or found.ended_by)
 
     def going_on(self, before: RunRecord | None, checkpoint: Checkpoint | None, *, resumed: bool) -> RunRecord:
-        """Returns the record of a run that goes on. before: the record of its earlier part, if there is one.
+        """Returns the record of a run that continues. before: the record of its earlier part, if there is one.
 
         resumed: whether this is to be told as a resumption.
         """

@@ -283,7 +283,7 @@ def _in_standard_layout(value: Any) -> Any:
 
 
 class Interrupted(KeyboardInterrupt):
-    """A run was interrupted, as by Ctrl-C. result: what there is of it; `raysim.resume` goes on with it."""
+    """A run was interrupted, as by Ctrl-C. result: what there is of it; `raysim.resume` continues with it."""
 
     def __init__(self, result: Result) -> None:
         super().__init__(f"{result.folder} was interrupted")

@@ -130,7 +130,7 @@ def level_problems(scenario: Scenario) -> Iterator[Problem]:
 
 
 def local_problems(scenario: Scenario) -> Iterator[Problem]:
-    """Yields what of `local` makes no sense in the scenario. What needs the data or the model is told with them."""
+    """Yields what of `local` makes no sense in the scenario. What needs the data or the model is reported with them."""
     local, data = scenario.local, scenario.data
     for place, one in enumerate(local.augment):
         path = f"local.augment.{place}"

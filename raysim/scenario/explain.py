@@ -108,8 +108,8 @@ def walk(owner: type[Part], above: str = "") -> Iterator[tuple[str, type[Part], 
 
 
 def _has(raw: Any, keys: Sequence[str], owner: type[Part], root: type[Part]) -> bool:
-    """Tells whether a file has the block or the part at a path. A block that it leaves out is there, with its defaults;
-    a list is not."""
+    """Returns whether a file has the block or the part at a path. A block that it leaves out is there, with its
+    defaults; a list is not."""
     found = [raw]
     for key in keys:
         held = [one[key] for one in found if isinstance(one, dict) and key in one]

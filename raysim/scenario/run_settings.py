@@ -83,7 +83,7 @@ class EveryTime(Part):
 
 
 class Generation(Part):
-    """Texts that the final language model of a run goes on with, once the run is finished.
+    """Texts that the final language model of a run continues with, once the run is finished.
 
     Each prompt and what follows it is added to `generated.txt` in the run's folder, as `raysim generate` does. Draws
     depend on the scenario's seed. It needs data whose next tokens are predicted, such as with `causal_lm`.
@@ -92,7 +92,7 @@ class Generation(Part):
     prompts: Annotated[
         tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1, examples=[["to be", "the king"]])
     ]
-    """The texts to go on with."""
+    """The texts to continue with."""
     tokens: Annotated[Count, Unit("tokens")] = 100
     """Most tokens that are added to a prompt. The end of a text ends it sooner."""
     temperature: NonNegative = 0.0
@@ -101,7 +101,7 @@ class Generation(Part):
 
 
 class Checkpointing(Part):
-    """When a run makes a checkpoint, from which `raysim resume` goes on. Results do not depend on it."""
+    """When a run makes a checkpoint, from which `raysim resume` continues. Results do not depend on it."""
 
     every_s: Seconds | None = 300.0
     """Least wall seconds from one checkpoint to the next. Longer if checkpoints would otherwise take more than 2 % of
@@ -141,28 +141,28 @@ class RunSettings(Part):
     over them, and searches tune on it. null: none. Clients that are `data.unseen` are all evaluated after the last
     round, whatever this says. With peers: the number of peers that are evaluated; null: all."""
     metrics: tuple[Annotated[Metric, OneOf(METRICS, "raysim.metrics"), BeforeValidator(metric_block)], ...] = ()
-    """Metrics of all models that are evaluated, beside accuracy and loss: names, or functions of your own as
+    """Metrics of all models that are evaluated, beside accuracy and loss: names, or custom functions as
     my_module:metric. All outputs of a model on a split are kept in memory for them."""
     loss: Annotated[TrainingLoss, OneOf(TRAINING_LOSSES, "raysim.losses"), BeforeValidator(loss_block)] | None = None
     """Loss that training minimises, unless the algorithm says otherwise, and that evaluations show as `loss`: a name,
-    or a function of your own as my_module:loss. null: cross-entropy of labels, half the squared error of targets."""
+    or a custom function as my_module:loss. null: cross-entropy of labels, half the squared error of targets."""
     compare_updates: bool = False
     """Whether the table of updates shows how long each update that a step uses is and how far it agrees with the
     others: column `update_norm`, the norm of its `delta`, and `update_cosine`, the cosine between that and the
     mean delta of the step, weighted by samples. Every update of a step is then kept until the step is done. The
     columns are null in algorithms whose clients send no delta, and 0 divided by 0 is null."""
     generate: Generation | None = None
-    """Texts that the final language model goes on with. null: none."""
+    """Texts that the final language model continues with. null: none."""
     save_clients: bool = False
     """Whether each client's own last model is kept, as a row of clients.safetensors. Peers' models are always kept."""
     on_divergence: Literal["stop", "go_on"] = "stop"
     """What to do when a loss, an update or a model is not finite. stop: the run ends there, with status diverged, and
-    its tables stay. go_on: it goes on to the end. Either way, run.json says what was not finite first."""
+    its tables stay. go_on: it continues to the end. Either way, run.json says what was not finite first."""
     observers: tuple[Annotated[Observer, OneOf(OBSERVERS, "raysim.observers")], ...] = ()
-    """Who is told how the run goes on: names, or classes of your own as my_module:MyObserver. Results do not depend on
+    """Who follows the progress of the run: names, or custom classes as my_module:MyObserver. Results do not depend on
     them."""
     log: tuple[Annotated[Tracker, OneOf(TRACKERS, "raysim.trackers")], ...] = ()
-    """Trackers of experiments that the run is sent to: names, or classes of your own as my_module:MyTracker. Results do
+    """Trackers of experiments that the run is sent to: names, or custom classes as my_module:MyTracker. Results do
     not depend on them."""
     checkpoint: Checkpointing = Checkpointing()
     """When the run makes a checkpoint. The newest one is kept, in the folder `checkpoint` of the run."""

@@ -73,7 +73,7 @@ class Scenario(Part):
     server_data: Annotated[ServerData, OneOf(SERVER_DATA, "raysim.server_data")] = NoServerData()
     """Samples that the server itself holds."""
     public: Public = NO_PUBLIC
-    """Samples without labels that everybody has; some algorithms need them."""
+    """Samples without labels that all clients have; some algorithms need them."""
     model: Annotated[ModelPart, OneOf(MODELS, "raysim.models"), BeforeValidator(model_block)]
     """The network that clients train."""
     algorithm: Annotated[Central | Peer, OneOf(ALGORITHMS, "raysim.algorithms")]

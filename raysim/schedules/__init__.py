@@ -1,4 +1,4 @@
-"""Schedules: numbers that change as a run goes on. A part that derives from `Schedulable` takes one for each of its
+"""Schedules: numbers that change during a run. A part that derives from `Schedulable` takes one for each of its
 numbers."""
 
 from raysim.schedules.schedulable import Schedulable

@@ -1,4 +1,4 @@
-"""Numbers that change as a run goes on: the base of schedules, and those that raysim comes with.
+"""Numbers that change during a run: the base of schedules, and those that raysim comes with.
 
 To add one, put it into `SCHEDULES`.
 """
@@ -19,7 +19,7 @@ TINY, HUGE = sys.float_info.min, sys.float_info.max
 
 
 class Schedule(Part):
-    """A number that changes as a run goes on. A subclass adds its `name`.
+    """A number that changes during a run. A subclass adds its `name`.
 
     A client trains with the value at the moment of its dispatch: it follows the server's rounds and versions, not how
     often the client took part. A server's step, and a peer's mixing, take the value at their own moment.

@@ -42,10 +42,10 @@ def run_all(
     the sweep, which must not have a search.
     A scenario of which `out` holds a run that finished or diverged is not run again, because it would give the same
     numbers; unless the run is out of date, because raysim, the user's own modules or files of data have changed since.
-    A run that ended early goes on from its checkpoint.
+    A run that ended early continues from its checkpoint.
 
     inline: without Ray, in processes of this machine. parallel: number of runs at a time; by default as many as the
-    cluster has room for or, inline, as this machine has cores. observers: see `run`; each run has copies of its own,
+    cluster has room for or, inline, as this machine has cores. observers: see `run`; each run has its own copies,
     but functions are called for all of them, from many threads. progress: see `run`. Raises actors.MissingResources
     if there is no cluster.
     """
@@ -109,7 +109,7 @@ def attempt(
         result = slots.run(scenario, out, observers, before, label)
     except RunFailed as error:
         return RunOutcome("failed", error.folder, str(error))
-    except (Exception, SystemExit) as error:  # whatever it is, such as missing resources, the other runs go on
+    except (Exception, SystemExit) as error:  # whatever it is, such as missing resources, the other runs continue
         return RunOutcome("failed", why=describe(error))
     return RunOutcome(result.info["status"], result.folder, result.run.diverged or result.info["ended_early"])
 

@@ -1,9 +1,9 @@
 """Tuning with Optuna: its sampler suggests values of keys, its pruner stops trials that lag behind.
 
 Trials are suggested in batches whose size the scenario file fixes, and reported in their order; a trial's seeds run one
-after another. So a search is a function of its file: how many runs go on side by side changes neither suggestions nor
-pruning. An interrupted search that is started again suggests the same values. Its finished runs are not run again, and
-the others go on from their checkpoints.
+after another. So a search is a function of its file: how many runs are carried out side by side changes neither
+suggestions nor pruning. An interrupted search that is started again suggests the same values. Its finished runs are not
+run again, and the others continue from their checkpoints.
 """
 
 from __future__ import annotations
@@ -240,7 +240,7 @@ def _until_checkpoint(folder: Path, metric: str, split: str) -> list[tuple[int, 
 
 
 def _evaluated(folder: Path, metric: str, split: str, rows: int | None = None) -> list[tuple[int, float]]:
-    """Returns (rounds over, value) of evaluations on a split: those that `Progress` showed while the run went on.
+    """Returns (rounds over, value) of evaluations on a split: those that `Progress` showed during the run.
 
     Values are means over the clients whose own models were evaluated or, if none was, those of the global model or
     means over peers.

@@ -37,7 +37,7 @@ class Slots:
     """Runs scenarios from several threads, in one place: a Ray cluster, as far as it has room, or processes of this
     machine, each of which takes one run after another.
 
-    On Ray, runs that wait for room do not start once the others are interrupted; those that go on end at their next
+    On Ray, runs that wait for room do not start once the others are interrupted; those that continue end at their next
     progress.
     """
 
@@ -59,7 +59,7 @@ class Slots:
     def run(
         self, scenario: Scenario, out: Path, observers: Sequence[Observer], before: Path | None, label: str
     ) -> Result:
-        """Runs a scenario once there is room. before: the folder of a run of it that is to go on; None: a new one.
+        """Runs a scenario once there is room. before: the folder of a run of it that is to continue; None: a new one.
 
         observers: those of this run. label: the name by which they show it. Raises what `raysim.run` does, and
         KeyboardInterrupt after `each` or an observer was interrupted.

@@ -12,7 +12,7 @@ class ObserverTemplate(Observer):
     name: str = "template"
     file: str = "metrics.csv"
     """Name of the file."""
-    _stream: Any = None  # what it remembers is in fields with an underscore, and each run has an observer of its own
+    _stream: Any = None  # what it remembers is in fields with an underscore, and each run has its own observer
 
     def begin(self, run: RunBegin) -> None:
         self._stream = (run.folder / self.file).open("a")

@@ -40,7 +40,7 @@ class NormBound(Uplink):
     order: Literal[2, 1, "inf"] = 2
     """Which norm is bounded: the l2 norm, the l1 norm, or the largest absolute value."""
     layers: Literal["none", "equal", "size"] = "none"
-    """Whether each layer has a bound of its own, such that together they keep to `max` (McMahan et al. 2018). none: one
+    """Whether each layer has its own bound, such that together they keep to `max` (McMahan et al. 2018). none: one
     bound for all. equal: the same for each, such as C / sqrt(L) of L layers for the l2 norm. size: C sqrt(n_l / n),
     where a layer has n_l of n numbers."""
     adapt: Annotated[Adapt | None, Field(examples=[{"quantile": 0.5, "rate": 0.2}])] = None

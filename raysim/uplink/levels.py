@@ -21,7 +21,7 @@ class Scaled(Uplink):
     """A transform that sends levels of a scale. A subclass adds its `name`."""
 
     block: Literal["whole", "layer"] | Count = "whole"
-    """What has a scale of its own, which travels in 32 bits: the whole vector, each layer, or each so many numbers."""
+    """What has its own scale, which travels in 32 bits: the whole vector, each layer, or each so many numbers."""
 
     @abstractmethod
     def bits_each(self) -> int:
@@ -68,7 +68,7 @@ class Quantise(Scaled):
     stochastic: bool = True
     """Whether numbers are rounded up or down at random, so that their mean is right; else to the nearest multiple."""
     buffers: bool = False
-    """Whether BatchNorm's statistics are sent so, too, with scales of their own."""
+    """Whether BatchNorm's statistics are sent so, too, with their own scales."""
 
     @property
     def takes(self) -> tuple[tuple[str, ...], ...]:

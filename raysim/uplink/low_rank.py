@@ -16,7 +16,7 @@ class LowRankFactors(Remembering):
 
     P is M Q, made orthonormal, and Q is then M^T P. Vectors, and layers of which P and Q hold more than half as many
     numbers, travel as they are. In a data centre, PowerSGD averages P over workers before Q is made; here each client
-    has factors of its own, as one message up allows, and it sends them from the first update on.
+    has its own factors, as one message up allows, and it sends them from the first update on.
     """
 
     name: str = "low_rank"

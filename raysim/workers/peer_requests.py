@@ -57,7 +57,7 @@ class PeerState(NamedTuple):
 
 class Turn(NamedTuple):
     """A peer's part in a job: it mixes, or gets its first state. Then it trains, if it will mix again, unless another
-    peer has asked it for an exchange, while its training goes on."""
+    peer has asked it for an exchange, while its training continues."""
 
     peer: int
     mixes: int  # mixes of this peer, with this one; 0: it gets its first state instead of mixing

@@ -18,7 +18,7 @@ Numbers: TypeAlias = "dict[str, float | None]"
 """Numbers by name: metrics of `run.metrics`, or columns of the algorithm's own. None: not defined."""
 
 StateValues: TypeAlias = "dict[str, Value[np.ndarray | Wire]]"
-"""Each entry of the server's state. The message that goes with it is a value of its own."""
+"""Each entry of the server's state. The message that goes with it is a separate value."""
 
 ClientWire: TypeAlias = ClientState[np.ndarray]
 """The state of a client or peer as it travels."""

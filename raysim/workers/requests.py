@@ -280,7 +280,7 @@ class SaveClientsRequest(Query[dict[str, np.ndarray]]):
 @dataclass(frozen=True)
 class FinishRequest(Query[dict[str, np.ndarray]]):
     """Fetches the final model as flat vectors `w` and `buffers`, those of other architectures with `of` and the name of
-    a group and, of slices that have statistics of their own, `buffers` with a space and the level."""
+    a group and, of slices that have their own statistics, `buffers` with a space and the level."""
 
     name = "finish"
     models: tuple[Served, ...]

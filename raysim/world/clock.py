@@ -65,8 +65,8 @@ class Horizon(NamedTuple):
     versions: float = math.inf  # server steps, after the last of which nothing happens
 
     def ends(self, over: int, time: float, updates: int, versions: int = 0) -> str | None:
-        """Returns what ends the timeline when so many rounds are over; None if it goes on. time: the virtual time then.
-        updates, versions: how many there were."""
+        """Returns what ends the timeline when so many rounds are over; None if it continues. time: the virtual time
+        then. updates, versions: how many there were."""
         if versions >= self.versions:
             return "epsilon"
         if time >= self.time:

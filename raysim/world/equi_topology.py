@@ -1,7 +1,7 @@
 """EquiTopo: graphs whose rate of consensus does not depend on the number of peers.
 
 Song, Li, Jin, Shi, Yan, Yin, Yuan, Communication-efficient topologies for decentralized learning with O(1) consensus
-rate, NeurIPS 2022. Edges have weights of their own, which the default `weights: own` takes.
+rate, NeurIPS 2022. Edges have their own weights, which the default `weights: own` takes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The timeline of peers that exchange models in pairs: who asks whom when, and when both have mixed.
 
 A peer whose training is over asks one neighbour, drawn at random. An exchange blocks both peers from the request to the
-answer, which take the delays of two messages; the training of the peer that is asked goes on. A request waits until
+answer, which take the delays of two messages; the training of the peer that is asked continues. A request waits until
 both are free: earlier requests go first, then those of lower numbers. A peer that waits can still be asked, so peers
 never wait for each other in a circle. Order at equal times: training ends, by the numbers of peers, then exchanges do.
 """

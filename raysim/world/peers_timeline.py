@@ -41,7 +41,7 @@ class Heard(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """A peer that another one asks to exchange models. It mixes as well, while its training goes on."""
+    """A peer that another one asks to exchange models. It mixes as well, while its training continues."""
 
     peer: int
     number: int  # mixes of this peer before it
@@ -96,7 +96,7 @@ class Exchanged(NamedTuple):
     time: float
     mixed: tuple[Mixed, ...]  # in order of time
     evaluated: bool  # whether models are evaluated after it
-    ends: str | None  # what ends the run with it: rounds, updates or virtual_time; None if it goes on
+    ends: str | None  # what ends the run with it: rounds, updates or virtual_time; None if it continues
     present: tuple[int, ...] | None = None  # the peers that are there at its end, who are evaluated; None: all
     joined: tuple[Joined, ...] = ()  # in order of time
 
@@ -204,7 +204,7 @@ class PeersTimeline(ABC):
         return self._graphs.at(number if self.world.synchronous else 0, began)[peer]
 
     def _ends(self, over: int, end: float, next_end: Callable[[], float], mixes: int | None = None) -> str | None:
-        """Returns what ends the run after so many rounds; None if it goes on.
+        """Returns what ends the run after so many rounds; None if it continues.
 
         end: when the last of them ends. next_end: returns when the next one would end. mixes: how many there were; by
         default, one of each peer in each round.
@@ -214,7 +214,7 @@ class PeersTimeline(ABC):
         return "virtual_time" if self.horizon.time < math.inf and next_end() > self.horizon.time else None
 
     def _is_evaluated(self, over: int, end: float, next_end: Callable[[], float]) -> bool:
-        """Whether models are evaluated after so many rounds, if the run goes on: because of their number, or because
+        """Whether models are evaluated after so many rounds, if the run continues: because of their number, or because
         these are all that are over at a virtual time of an evaluation. end, next_end: as for `_ends`."""
         if self.horizon.every_time is None:
             return self.horizon.is_evaluated(over)

@@ -1,4 +1,4 @@
-"""Topologies whose graph changes as a run goes on, by rounds or by virtual time."""
+"""Topologies whose graph changes during a run, by rounds or by virtual time."""
 
 from typing import Annotated
 

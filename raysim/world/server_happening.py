@@ -76,7 +76,7 @@ class Closed(NamedTuple):
     in_flight: int
     evaluated: bool  # whether the model is evaluated after it
     ends: str | None = (
-        None  # what ends the run here: rounds, updates, virtual_time, epsilon or clients; None if it goes on
+        None  # what ends the run here: rounds, updates, virtual_time, epsilon or clients; None if it continues
     )
     early: str | None = None  # why the run ends within this round; None if it does not
     whole: bool = True  # whether the round is over

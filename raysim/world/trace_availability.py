@@ -40,7 +40,7 @@ class Timetable(NamedTuple):
     def _passed(self, time: float) -> tuple[int, int]:
         """Returns how many periods are over, and how many of the bounds in the current period have passed."""
         number = times_over(self.period, time)
-        # Bounds are compared as the floats that `next_change` returns, so that time always goes on.
+        # Bounds are compared as the floats that `next_change` returns, so that time always moves forward.
         return number, bisect_right(self.bounds, time, key=lambda bound: number * self.period + bound)
 
 

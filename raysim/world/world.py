@@ -50,7 +50,8 @@ class Dispatch(Part):
     per_round: Clients | None = None
     """Number of idle clients that are picked at the start of every round."""
     probability: Annotated[Share | None, Field(gt=0)] = None
-    """Probability with which each client is picked at the start of every round, whoever else is (Poisson sampling)."""
+    """Probability with which each client is picked at the start of every round, independently of the others (Poisson
+    sampling)."""
     concurrency: Clients | None = None
     """Number of clients to keep in flight. They are picked at the start of rounds or, with delays in seconds, whenever
     others arrive."""

@@ -30,7 +30,7 @@ from results.yaml import as_yaml
 
 @dataclass(frozen=True)
 class Report:
-    """A page, and its figures, each of which can be written as a file of its own."""
+    """A page, and its figures, each of which can be written as its own file."""
 
     html: str
     pictures: tuple[Picture, ...]

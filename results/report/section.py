@@ -48,7 +48,7 @@ class Section:
     """Each has a figure. "own" stands for the columns of the algorithms' own."""
     draw: Draw
     by: tuple[str, ...] = ()
-    """Columns each of whose values has a figure of its own."""
+    """Columns each of whose values has its own figure."""
     rows: pc.Expression | None = None
     """Which rows count; by default all."""
     further: tuple[str, ...] = ()

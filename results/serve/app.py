@@ -1,4 +1,4 @@
-"""The pages: the list of sweeps and runs, curves of chosen runs, which follow those that go on, and their report."""
+"""The pages: the list of sweeps and runs, curves of chosen runs, which follow those that continue, and their report."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

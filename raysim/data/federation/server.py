@@ -1,4 +1,4 @@
-"""Samples that are no client's alone: those that the server itself has, and public ones that everybody has."""
+"""Samples that are no client's alone: those that the server itself has, and public ones that all clients have."""
 
 from abc import abstractmethod
 from dataclasses import dataclass

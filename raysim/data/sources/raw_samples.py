@@ -142,7 +142,7 @@ class RawSamples(Images):
 
     def _labelled(self, raw: Raw) -> Raw:
         """Returns the samples that have a label, with columns (n,). Raises ValueError if a column lacks a value, which
-        would be an owner of its own."""
+        would be one more owner."""
         columns = {name: one_axis(column) for name, column in raw.columns.items()}
         for name, column in columns.items():
             lacks = np.isnan(column) if column.dtype.kind == "f" else column == "" if column.dtype.kind == "U" else None

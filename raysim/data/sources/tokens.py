@@ -1,4 +1,4 @@
-"""What tokens stand for: a vocabulary, and the tokens with a meaning of their own."""
+"""What tokens stand for: a vocabulary, and the tokens with a special meaning."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
