@@ -66,7 +66,10 @@ def check(
         if largest and (text := too_large(largest, here := room())):
             problems[Problem("data.clients", text)] = None
         if not inspected:
-            ways = {one.data.model_dump_json() + repr((one.server_data, one.public)): one for one in reversed(found)}
+            ways = {
+                one.data.model_dump_json(serialize_as_any=True) + repr((one.server_data, one.public)): one
+                for one in reversed(found)
+            }
             problems = dict.fromkeys(problem for one in ways.values() for problem in undividable(one))
         if problems:
             wrong.append(ScenarioError(str(path), list(problems)))

@@ -56,7 +56,7 @@ class _Owned:
         paths = [Path(path).expanduser() for path in source.reads()]
         stats = [(str(path.absolute()), path.stat()) for path in paths if path.exists()]
         files = tuple((path, stat.st_mtime_ns, stat.st_size) for path, stat in stats)
-        return cls(repr(type(source)) + source.model_dump_json(), files, by, source)
+        return cls(repr(type(source)) + source.model_dump_json(serialize_as_any=True), files, by, source)
 
 
 @lru_cache(maxsize=2)  # which keeps as many sources, with their arrays
