@@ -84,7 +84,7 @@ class ClientWorker(Workbench, ClientHandlers):
         net.take_solves()
         self.logged.take()
         self.at(member.moment)
-        state, message = self._state_in(member.state), variant.cut(self._at(member.level, message), shift)
+        state, message = self._state_in(member.state), variant.cut(self.at_level(member.level, message), shift)
         key = DrawKey(client, number, member.version)
         if self.scenario.sends_each:
             copy = state.downlink if member.missed.versions is not None else {}
@@ -165,7 +165,7 @@ class ClientWorker(Workbench, ClientHandlers):
         """Returns a model that is evaluated or saved, with its network."""
         variant = self.variant(served.level)
         message = records.borrow(served.message.content, self.device)  # the network copies it
-        message = variant.cut(self._at(served.level, message), self.first_unit(served.version))
+        message = variant.cut(self.at_level(served.level, message), self.first_unit(served.version))
         model = self.received(message, variant.start)
         return variant.net, self._with_statistics(model, variant, served)
 
@@ -173,7 +173,7 @@ class ClientWorker(Workbench, ClientHandlers):
         found = [records.borrow(value.content, self.device) for value in served.statistics]
         return model.replace(buffers=pooled(model.buffers, variant.net.layout, found)) if found else model
 
-    def _at(self, level: ModelKey, message: Record) -> Record:
+    def at_level(self, level: ModelKey, message: Record) -> Record:
         """Returns the message of a model, with the buffers of a level."""
         levels, message = self.population.levels, self.mine(level, message)
         if isinstance(level, str) or level not in levels:
@@ -228,7 +228,7 @@ class ClientWorker(Workbench, ClientHandlers):
         found: dict[ModelKey, tuple[Record, Model]] = {}
         for served in own.models:
             variant = self.variant(served.level)
-            message = variant.cut(self._at(served.level, whole), self.first_unit(served.version))
+            message = variant.cut(self.at_level(served.level, whole), self.first_unit(served.version))
             with_own = self._with_statistics(self.received(message, variant.start), variant, served)
             message = {**message, "buffers": with_own.buffers} if served.statistics else message
             found[served.level] = message, self.received(message, variant.start)

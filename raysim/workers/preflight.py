@@ -47,10 +47,8 @@ def try_architectures(bench: Workbench) -> None:
             shapes[key] = _sizes(bench, bench.variant(key))
             for what, size in shapes[key].items():
                 if size != (other := shapes[1.0][what]):
-                    text = (
-                        f"must give {what} of as many numbers as the scenario's `model` for {scenario.algorithm.name}"
-                    )
-                    raise BadValue(f"{text}, whose have {other}, got {size}; change a size in one of them")
+                    text = f"must give {what} of {other} numbers, as the scenario's `model` does, for "
+                    raise BadValue(f"{text}{scenario.algorithm.name}, got {size}; change a size in one of them")
 
 
 def _sizes(bench: Workbench, variant: Variant) -> dict[str, int]:

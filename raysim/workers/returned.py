@@ -13,11 +13,13 @@ from pydantic import ValidationError
 from torch import Tensor, equal, float32
 
 from raysim.algorithms import Central, Peer
+from raysim.local.logged import is_filled_by_tasks
 from raysim.local.model import Model
 from raysim.models.layout import Layout
 from raysim.parts.errors import BadValue
 from raysim.parts.rng import seed_globals
-from raysim.terms import Record, ServerStep
+from raysim.terms import Record, SearchResult, ServerStep
+from raysim.workers.replies import Searched
 
 _THOROUGH = ContextVar("_THOROUGH", default=False)  # whether values are compared, too
 E = TypeVar("E", bound=BaseException)
@@ -211,3 +213,16 @@ def _kind(value: Any) -> str:
     if isinstance(value, Tensor):
         return f"{str(value.dtype).removeprefix('torch.')} of shape {tuple(value.shape)}"
     return repr(value) if value is None or isinstance(value, int | float | str) else type(value).__name__
+
+
+def searched(search: SearchResult) -> Searched:
+    """Returns what a search found as columns. Raises ValueError if one of the algorithm's own has another length."""
+    columns = {name: found.tolist() for name, found in search._asdict().items() if name != "own"}
+    own = {}
+    for name, found in search.own.items():
+        is_filled_by_tasks("coefficients", name)  # raises for all that it has
+        if found.shape != search.anchor.shape:
+            text = f"must have one number for each of {len(search.anchor)} anchors, got shape {tuple(found.shape)}"
+            raise BadValue(f"SearchResult: the own column {name!r} {text}")
+        own[name] = found.double().tolist()
+    return Searched(columns, own)

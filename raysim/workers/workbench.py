@@ -202,7 +202,7 @@ class Workbench:
     def _training_samples(self, client: int) -> Samples:
         """Returns the samples that a client trains on, with the labels that its group has in their place."""
         rows = self.federation.train_rows(client)
-        samples, group = self._samples(self.federation.train, rows, client), self.groups.of(client)
+        samples, group = self.samples_of(self.federation.train, rows, client), self.groups.of(client)
         if group is None or not group.behaviour.needs:
             return samples
         return samples.relabelled(torch.as_tensor(self._labels(client), device=self.device))
@@ -272,7 +272,7 @@ class Workbench:
         trip = Trip(variant.sizes, tensors, self.groups.name(client), missed)
         return traffic_of(self.algorithm.traffic(trip), up, down, missed.versions)
 
-    def _samples(self, split: Split, rows: np.ndarray, client: int | None = None) -> Samples:
+    def samples_of(self, split: Split, rows: np.ndarray, client: int | None = None) -> Samples:
         return Samples(len(rows), lambda places: self.loader(split, rows[places], client))
 
     def calling(self, method: str, *ids: int, who: str = "", **given: Record) -> AbstractContextManager[str]:

@@ -120,7 +120,7 @@ def test_if_no_run_is_finished_there_is_nothing_to_compare(tmp_path: Path) -> No
         ("--by algorithm --columns algorithm.name", "columns: must be other keys than those of --by, got algorithm.n"),
         ("--metric acuracy", "metric: must be evaluated in a run, for subject global on split test, or be a total, "),
         ("--split train", "got accuracy; evaluated are global test accuracy; "),
-        ("--subject clients", "subject: must be one of global, slice, client, unseen, peer, got 'clients'"),
+        ("--subject clients", "subject: must be one of global, slice, group, client, unseen, peer, got 'clients'"),
         (
             "--over worst --subject client",
             "over: must be one of mean, micro, min, max, gap, p10, p50, p90, got 'worst'",
