@@ -44,11 +44,13 @@ class StepRow(TimedRow):
         unit=_STALENESS,
     )
     up_bytes: Long | None = optional(
-        "Size of all updates that the step used, or of all messages that peers sent; null in a dry run.", unit="bytes"
+        "Size of all updates that the step used, or of all messages that peers sent; null in a dry run that need not "
+        "know it.",
+        unit="bytes",
     )
     down_bytes: Long | None = optional(
         "Size of all messages that the clients of those updates had received, or of the peers' messages that were "
-        "not lost; null in a dry run.",
+        "not lost; null in a dry run that need not know it.",
         unit="bytes",
     )
     samples: Long = column("How many training samples the clients of those updates, or the peers, hold.")
@@ -183,11 +185,13 @@ class UpdateRow(TimedRow):
         "deep equilibrium layers."
     )
     up_bytes: Long | None = optional(
-        f"Size of the update, or of the peer's messages to all neighbours; {_UNUSED}", unit="bytes"
+        "Size of the update, or of the peer's messages to all neighbours; null if the update was not used, and in a "
+        "dry run that need not know it.",
+        unit="bytes",
     )
     down_bytes: Long | None = optional(
         "Size of the message that the client received; null without a server, if the update was not used, and in "
-        "a dry run.",
+        "a dry run that need not know it.",
         unit="bytes",
     )
     seconds: Number | None = optional(f"Real time of the training; {_UNUSED}", "wall", unit="s")

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from actors import Group, Needs, Pool, Value
@@ -22,11 +23,12 @@ from raysim.engine.server import guarantee
 from raysim.engine.server.jobs import ServerJobs
 from raysim.engine.server.recorder import ServerRecorder
 from raysim.engine.server.simulation import ServerSimulation
-from raysim.engine.server.training import weigh
+from raysim.engine.server.training import Uses, weigh
 from raysim.engine.simulation import Simulation
 from raysim.parts.errors import located
 from raysim.scenario import Scenario
 from raysim.scenario.resources import Nodes
+from raysim.terms import Moment
 from raysim.workers.shared_requests import CLIENT, LOADER, SERVER
 from raysim.workers.workshop import BecomePeers, BecomeServer, OpenWorkshop, Workshop
 from raysim.world.clock import Horizon
@@ -129,12 +131,19 @@ class ServerFamily(Family):
         horizon = scenario.run.horizon
         plan = guarantee.plan(scenario, population, lambda: timeline(horizon))
         recorder.account = guarantee.account(scenario, plan, samples.tolist())
-        for happening in timeline(horizon._replace(versions=plan.versions) if plan else horizon):
+        horizon = horizon._replace(versions=plan.versions) if plan else horizon
+        work, uses = None, Uses(scenario)
+        if scenario.foresees_bytes:
+            work = timelines.Work(scenario, samples, costs(), uses)
+            recorder.budget.require_traffic(costs().tensors)
+        for happening in _ending(recorder, timeline, horizon):
             match happening:
                 case Stepped():
                     with located("algorithm"):
                         weights = weigh(scenario, happening, population)
-                    recorder.stepped(happening, weights)
+                    sizes = [*map(work.sent, happening.members)] if work else None
+                    recorder.stepped(happening, weights, foreseen=sizes)
+                    uses.stepped(happening)
                 case Ended():
                     recorder.ended(happening)
                 case Closed():
@@ -157,12 +166,32 @@ class PeersFamily(Family):
 
     def dry(self, recorder: PeersRecorder, federation: Federation, measure: Callable[[], Any]) -> Iterator[Happened]:
         recorder.held(federation.samples)
-        costs, size = cache(measure), None
-        if self.scenario.world.delay.needs_cost:
-            size = cache(lambda peer: timelines.message_bytes(self.scenario, costs(), peer))
+        costs, sizes, began = cache(measure), None, dict[int, Moment]()
+        if self.scenario.foresees_bytes:
+            recorder.budget.require_traffic(costs().tensors)
         for happening in timelines.of_peers(self.scenario, federation.samples, costs):
-            recorder.exchanged(happening, size=size)
+            if self.scenario.foresees_bytes:
+                sizes = list(timelines.sizes_of(self.scenario, costs(), happening, began))
+            recorder.exchanged(happening, foreseen=sizes)
+            if happening.evaluated:
+                recorder.budget.evaluated(None)
             yield happening
+            if recorder.budget.ended_by:
+                return
+
+
+def _ending(
+    recorder: ServerRecorder, timeline: Callable[[Horizon], Iterator[Happening]], horizon: Horizon
+) -> Iterator[Happening]:
+    """Yields what happens, and ends the timeline with the evaluation by which its bytes are spent, as a real run does:
+    what is then under way is unfinished. The recorder must have each happening before it asks for the next one."""
+    for number, happening in enumerate(timeline(horizon), 1):
+        yield happening
+        if isinstance(happening, Closed) and happening.evaluated:
+            recorder.budget.evaluated(None)
+            if recorder.budget.ended_by and not happening.ends:
+                yield from islice(timeline(happening.last_of(horizon)), number, None)
+                return
 
 
 def _needs(nodes: Nodes, cpus: float = 0.0, gpus: float = 0.0) -> Needs:

@@ -34,7 +34,7 @@ class RunBudget:
     """
 
     def __init__(self, run: RunSettings) -> None:
-        self._until = run.until
+        self._until, self._endless = run.until, math.isinf(min(run.horizon[:3]))
         self._metric = run.until.metric if run.until else None
         self._larger = directions({"larger_is_better": run.directions}).get(self._metric or "")
         self.spent = Counter(dict.fromkeys(SPENT, 0))
@@ -43,10 +43,10 @@ class RunBudget:
         self._best: float | None = None
         self._since = 0  # evaluations in a row in which the metric was no better than the best before
 
-    def evaluated(self, metrics: Mapping[str, float]) -> None:
-        """Notes an evaluation. Raises BadInput if it has not the metric."""
+    def evaluated(self, metrics: Mapping[str, float] | None) -> None:
+        """Notes an evaluation. metrics: None in a dry run. Raises BadInput if it has not the metric."""
         self._last = dict(self.spent)
-        if self._metric is None:
+        if self._metric is None or metrics is None:
             return
         self._value = _value(metrics, self._metric, "run.until.metric")
         better = _is_better(self._value, self._best, larger=self._larger)
@@ -57,6 +57,12 @@ class RunBudget:
         if self._until and self._until.flops is not None and not flops:
             text = "needs a model whose passes can be counted, by its matrix products and convolutions, got one without"
             raise BadInput("run.until.flops", f"{text}; take bytes or virtual_time instead")
+
+    def require_traffic(self, tensors: Traffic) -> None:
+        """Raises BadInput if bytes alone end the run, and nothing travels. tensors: of an update, or a message."""
+        if self._endless and not any(tensors):
+            text = "must have another key beside bytes where clients send and receive nothing, got none"
+            raise BadInput("run.until", f"{text}; add virtual_time or updates, or run.rounds")
 
     @property
     def ended_by(self) -> str | None:
@@ -166,17 +172,16 @@ class Recorder:
             self.writer.add_columns("partition", {name: column[cut].tolist() for name, column in table.items()})
         self.writer.flush()
 
-    def step(self, row: StepRow, measured: StepNumbers | None, traffic: Traffic) -> None:
+    def step(self, row: StepRow, measured: StepNumbers | None, traffic: Traffic | None) -> None:
         """Writes a row of the table `steps`. measured: what only a real step fills; None in a dry run. traffic: of the
-        updates that it used, or of the messages of the round."""
-        if measured is not None:
-            columns = measured._replace(up_bytes=traffic.up, down_bytes=traffic.down)._asdict()
-            own = columns.pop("own")
-            self.writer.add(replace(row, **columns), own)
+        updates that it used, or of the messages of the round; None in a dry run that does not know it."""
+        up, down = traffic or (None, None)
+        columns = (measured or StepNumbers())._replace(up_bytes=up, down_bytes=down)._asdict()
+        own = columns.pop("own")
+        self.writer.add(replace(row, **columns), own)
+        if traffic is not None:
             self.traffic.update(traffic._asdict())
-            self.budget.spent.update(bytes=sum(traffic), flops=int(measured.client_flops or 0))
-        else:
-            self.writer.add(row)
+            self.budget.spent.update(bytes=sum(traffic), flops=int(columns["client_flops"] or 0))
         self.virtual_time = row.virtual_time
         self.staleness = row.staleness_mean
 

@@ -1,6 +1,6 @@
 """The timelines of runs, made from their scenarios."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,14 +11,14 @@ from raysim.engine.server.training import Training, Uses
 from raysim.parts.errors import BadInput
 from raysim.parts.rng import Stream
 from raysim.scenario import Scenario
-from raysim.terms import ModelKey, Moment, Trip
+from raysim.terms import ModelKey, Moment, Traffic, Trip
 from raysim.uplink.channel import channels, traffic_of
 from raysim.workers.replies import WorkCost
 from raysim.world import Cost, Neighbours
 from raysim.world.clock import Horizon
 from raysim.world.gossip_timeline import GossipTimeline
 from raysim.world.pairs_timeline import PairsTimeline
-from raysim.world.peers_timeline import PeersTimeline
+from raysim.world.peers_timeline import Exchanged, Joined, PeersTimeline
 from raysim.world.roster import first_delays
 from raysim.world.rounds_timeline import RoundsTimeline
 from raysim.world.server_happening import Dispatched
@@ -72,13 +72,22 @@ class Work:
 
     def cost(self, client: int, level: ModelKey, had: int | None, moment: Moment, seen: float) -> Cost:
         """Returns the cost of an update with gradients of so many samples."""
+        traffic = self.traffic(client, level, had, moment)
+        flops = 3 * self._cost.of(level).forward_flops * seen  # a backward pass costs two forward passes
+        return Cost(flops, traffic.down, traffic.up, seen)
+
+    def traffic(self, client: int, level: ModelKey, had: int | None, moment: Moment) -> Traffic:
+        """Returns the bytes of an update, and of the message before it."""
         scenario, cost = self._scenario, self._cost.of(level)
         missed = self._uses.missed(had, moment.version)
         trip = Trip(cost.sizes, cost.tensors, self._groups.name(client), missed)
         up = channels("uplink", [one.at(moment) for one in scenario.sent], cost.up)
         down = channels("downlink", [one.at(moment) for one in scenario.downlink], cost.down)
-        traffic = traffic_of(scenario.central.at(moment).traffic(trip), up, down, missed.versions)
-        return Cost(3 * cost.forward_flops * seen, traffic.down, traffic.up, seen)  # a backward pass costs two forward
+        return traffic_of(scenario.central.at(moment).traffic(trip), up, down, missed.versions)
+
+    def sent(self, of: Dispatched) -> Traffic:
+        """Returns the bytes of a dispatch: of the update, and of the message before it."""
+        return self.traffic(of.client, of.level, of.had, of.moment)
 
     def foreseen(self, client: int, level: ModelKey, had: int | None, moment: Moment) -> Cost:
         """Returns the cost of an update that does not stop early."""
@@ -142,7 +151,7 @@ def of_peers(scenario: Scenario, samples: NDArray[np.int64], measure: Callable[[
             trained = 3 * scenario.peer.samples_seen(groups.local(peer), held)
             mixing = peer_cost.passes.of(held) + len(near.senders) * peer_cost.passes_per_neighbour.of(held)
             passes = trained + mixing
-            size = message_bytes(scenario, peer_cost, peer)
+            size = message_bytes(scenario, peer_cost, peer, Moment())
             down, up = len(near.senders) * size, len(near.receivers) * size
             return Cost(peer_cost.forward_flops * passes, down, up, passes / 3)
 
@@ -153,10 +162,23 @@ def of_peers(scenario: Scenario, samples: NDArray[np.int64], measure: Callable[[
     return kind(*given, consumes=peer.consumes, lag=peer.lag, sends_first=peer.sends_state)
 
 
-def message_bytes(scenario: Scenario, cost: WorkCost, peer: int) -> int:
-    """Returns the size of a peer's message. cost: of a peer, as it was measured."""
+def message_bytes(scenario: Scenario, cost: WorkCost, peer: int, moment: Moment) -> int:
+    """Returns the size of a peer's message. cost: of a peer, as it was measured. moment: when it began to train."""
     trip = Trip(cost.sizes, cost.tensors, scenario.groups.name(peer))
-    return traffic_of(scenario.peer.traffic(trip), channels("uplink", scenario.uplink, cost.up)).up
+    up = channels("uplink", [one.at(moment) for one in scenario.uplink], cost.up)
+    return traffic_of(scenario.peer.at(moment).traffic(trip), up).up
+
+
+def sizes_of(scenario: Scenario, cost: WorkCost, exchanged: Exchanged, began: dict[int, Moment]) -> Iterator[int]:
+    """Yields the bytes of a message for each mix of a round. began: when each peer began to train for its next mix,
+    which changes; a peer that is not in it began at the start."""
+    over = exchanged.version if scenario.world.synchronous else exchanged.round
+    for change in exchanged.changes:
+        if isinstance(change, Joined):
+            began[change.peer] = Moment(exchanged.round, 0, change.time)
+            continue
+        yield message_bytes(scenario, cost, change.peer, began.get(change.peer, Moment()))
+        began[change.peer] = Moment(over, change.number + 1, change.time)
 
 
 def _label_counts(partition: Mapping[str, np.ndarray], clients: int) -> NDArray[np.int64]:

@@ -184,8 +184,9 @@ def _write(scenario: Scenario, folder: Path) -> None:
 def _unknown(scenario: Scenario) -> Iterator[Problem]:
     """Yields what a dry run cannot know."""
     dry = "in a dry run, which trains nobody"
-    if math.isinf(min(scenario.run.horizon[:3])):
-        got = f"one by {scenario.run.until.trained}" if scenario.run.until else "none"
-        cure = "add virtual_time or updates, or run.rounds, or leave out --dry"
+    until = scenario.run.until
+    if math.isinf(min(scenario.run.horizon[:3])) and (until is None or until.bytes is None):
+        got = f"one by {until.trained}" if until else "none"
+        cure = "add virtual_time, updates or bytes, or run.rounds, or leave out --dry"
         yield Problem("run.until", f"must have an end that is known {dry}, got {got}; {cure}")
     yield from training_problems(scenario, dry, ", or run it without --dry")

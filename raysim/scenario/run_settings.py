@@ -64,7 +64,7 @@ class Until(Part):
     @property
     def trained(self) -> str:
         """The ends that are known only once clients train, in words; empty if there are none."""
-        keys = ("bytes", "flops", "at_least", "at_most", "patience")
+        keys = ("flops", "at_least", "at_most", "patience")
         return " or ".join(key for key in keys if getattr(self, key) is not None)
 
     @property

@@ -165,6 +165,13 @@ class Scenario(Part):
         return self.world.delay.needs_cost and self.world.replay is None
 
     @property
+    def foresees_bytes(self) -> bool:
+        """Whether a dry run knows what travels: it measures a model only if delays, models of several sizes or the
+        end of the run depend on that, because it otherwise needs no torch."""
+        by_bytes = self.run.until is not None and self.run.until.bytes is not None
+        return by_bytes or self.needs_cost or bool(self.levels or self.models)
+
+    @property
     def delays_follow_training(self) -> bool:
         """Whether the times of arrivals are known only once clients have trained."""
         algorithm = self.algorithm

@@ -3,6 +3,7 @@
 from typing import Literal, NamedTuple, TypeAlias
 
 from raysim.terms import Arrival, ModelKey, Moment
+from raysim.world.clock import Horizon
 
 
 class Dispatched(NamedTuple):
@@ -85,6 +86,10 @@ class Closed(NamedTuple):
     def over(self) -> int:
         """Number of rounds that are over."""
         return self.round + self.whole
+
+    def last_of(self, horizon: Horizon) -> Horizon:
+        """Returns when the timeline ends if this is the evaluation that ends it. horizon: when it would end."""
+        return horizon._replace(rounds=self.over) if self.whole else horizon._replace(time=self.time)
 
 
 Happening: TypeAlias = Started | Ended | Stepped | Closed

@@ -4,6 +4,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from command_line import command
 from conftest import Raw, Simulate, digits, override, quadratic
@@ -173,11 +174,52 @@ def test_evaluations_by_time_and_a_budget_that_they_end_stand_a_kill(name: str, 
 
 def test_a_dry_run_knows_its_end(simulate: Simulate) -> None:
     raw = override(ASYNCHRONOUS, run={})
-    plan = simulate(until(raw, virtual_time=9.0, bytes=9.0, flops=9.0), "--dry").info
-    assert plan["totals"]["virtual_time"] == 9.0
-    assert [note for note in plan["notes"] if note.startswith("run.until: an end by bytes or flops is known only once")]
-    with pytest.raises(ScenarioError, match="which trains nobody, got one by bytes; add virtual_time"):
-        raysim.run(until(raw, bytes=9.0), dry=True)
+    plan = simulate(
+        until(raw, virtual_time=9.0, flops=9.0, patience=2, metric="loss"), "--dry", "--set", "data.validation=0.2"
+    )
+    assert plan.info["totals"]["virtual_time"] == 9.0
+    assert "run.until: an end by flops or patience is known only once" in plan.info["notes"][0]
+    assert plan.pandas("steps").up_bytes.isna().all()  # nothing asks for bytes, so no model was made
+    with pytest.raises(
+        ScenarioError, match="which trains nobody, got one by flops; add virtual_time, updates or bytes"
+    ):
+        raysim.run(until(raw, flops=9.0), dry=True)
+    with pytest.raises(raysim.RunFailed, match="must have another key beside bytes where clients send and"):
+        simulate(until({**raw, "algorithm": "local_only", "world": {"dispatch": {"per_round": 2}}}, bytes=9.0), "--dry")
+
+
+TOP: Raw = {"name": "top_k", "share": 0.1, "memory": "ef14"}
+FADING: Raw = {"name": "top_k", "share": {"name": "polynomial", "start": 0.5, "end": 0.1, "length": 4}}
+BY_TIME: Raw = {
+    "world__delay": {"name": "exponential", "mean": 1.0, "unit": "seconds"},
+    "run__evaluate_every": {"virtual_time": 0.9},
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        ("asynchronous", {}),
+        ("asynchronous", {"uplink": [TOP, {"name": "quantise", "bits": 8}], "downlink": [{**TOP, "memory": "shadow"}]}),
+        ("asynchronous", {**BY_TIME, "uplink": [{**FADING, "share": {**FADING["share"], "over": "versions"}}]}),
+        ("peers", {}),
+        ("peers", {"uplink": [FADING]}),
+        ("peers without waiting", {"uplink": [FADING], "run__rounds": 12}),
+    ],
+    ids=["plain", "codecs", "by time", "peers", "peers with codecs", "peers without waiting"],
+)
+def test_a_dry_run_counts_bytes_and_ends_with_the_run(name: str, more: Raw, simulate: Simulate) -> None:
+    raw = override(RUNS[name], **{"run__rounds": None, **more})
+    first = simulate(until(raw, updates=24))
+    real, dry = (
+        simulate(until(raw, bytes=spent(first, 99, "up_bytes", "down_bytes") - 1), *o) for o in ((), ("--dry",))
+    )
+    assert (dry.info["totals"], dry.info["ended_by"]) == (real.info["totals"], "bytes")
+    assert real.info["ended_by"] == "bytes"
+    for table in ("updates", "steps", "exchanges"):
+        told = dry.pandas(table).drop(columns="run").dropna(axis=1, how="all")
+        assert not len(told) or {"up_bytes", "bytes"} & {*told.columns}
+        pd.testing.assert_frame_equal(told, real.pandas(table)[told.columns])
 
 
 @pytest.mark.parametrize(

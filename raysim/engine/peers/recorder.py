@@ -4,7 +4,7 @@ the second eigenvalue of the mean W, and the mass of a push-sum."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Container, Sequence
 
 import numpy as np
 
@@ -30,26 +30,27 @@ class PeersRecorder(Recorder):
         exchanged: Exchanged,
         trained: Sequence[tuple[TrainedPeer, str]] = (),
         measured: StepNumbers | None = None,
-        size: Callable[[int], int] | None = None,
+        foreseen: list[int] | None = None,
     ) -> None:
         """Writes a round: its mixes and messages.
 
         trained: for each mix, what training gave and the worker that did it; () in a dry run. measured: what only a
-        real round measures. size: in a dry run, returns the bytes of a peer's message, if they are known.
+        real round measures. foreseen: in a dry run, the bytes of a message for each mix, if they are known.
         """
         mixed, samples = exchanged.mixed, [self._samples[mix.peer] for mix in exchanged.mixed]
         sent = [len(mix.sent) for mix in mixed]
         arrived = [sum(message.arrives is not None for message in mix.sent) for mix in mixed]
         numbers = [training.numbers for training, _ in trained]
-        sizes = [one.up_bytes or 0 for one in numbers]
+        sizes = [one.up_bytes or 0 for one in numbers] or foreseen or []
         up, down = ([size * count for size, count in zip(sizes, counts, strict=False)] for counts in (sent, arrived))
         columns = rows.of_mixes(exchanged, samples)
         if trained:
             workers = [worker for _, worker in trained]
-            columns |= {**rows.measured_columns(numbers), "worker": workers, "up_bytes": up}
+            columns |= {**rows.measured_columns(numbers), "worker": workers}
+        if sizes:
+            columns |= {"up_bytes": up}
         self.writer.add_columns("updates", columns, [one.own for one in numbers])
-        foreseen = [size(mix.peer) for mix in mixed] if size else []
-        self.writer.add_columns("exchanges", rows.of_messages(exchanged, sizes or foreseen))
+        self.writer.add_columns("exchanges", rows.of_messages(exchanged, sizes))
         self.totals.update(sent=sum(sent), lost=sum(sent) - sum(arrived))
         step = rows.of_step(
             exchanged,
@@ -59,7 +60,8 @@ class PeersRecorder(Recorder):
             in_flight=0 if self._synchronous else len(self._samples),
             samples=sum(samples),
         )
-        self.step(step, measured, Traffic(sum(up), sum(down)))
+        known = measured is not None or foreseen is not None
+        self.step(step, measured, Traffic(sum(up), sum(down)) if known else None)
         self.totals.update(dispatched=len(mixed), used=len(mixed), steps=1, rounds=1)
         self.ended_by = exchanged.ends
 

@@ -72,12 +72,14 @@ class ServerRecorder(Recorder):
         trained: Sequence[tuple[TrainedClient, str]] = (),
         measured: StepNumbers | None = None,
         compared: Sequence[Numbers] = (),
+        foreseen: Sequence[Traffic] | None = None,
     ) -> None:
         """Writes a server step and the updates that it used.
 
         weights: the updates' weights, if they are summed, which the table has if they are for one sum. trained: for
         each update, what training gave, and the worker that did it; () in a dry run. measured: what only a real step
-        measures and logs. compared: further columns of the updates, if they are compared.
+        measures and logs. compared: further columns of the updates, if they are compared. foreseen: in a dry run, the
+        bytes of each update and of the message before it, if they are known.
         """
         used, arrivals = len(stepped.members), stepped.arrivals
         staleness, samples = [arrival.staleness for arrival in arrivals], [arrival.samples for arrival in arrivals]
@@ -90,6 +92,8 @@ class ServerRecorder(Recorder):
         own = [one.own for one in numbers]
         if trained:
             columns |= {**rows.measured_columns(numbers), "worker": [worker for _, worker in trained]}
+        if foreseen:
+            columns |= {"up_bytes": [one.up for one in foreseen], "down_bytes": [one.down for one in foreseen]}
         if compared:
             own = [one | more for one, more in zip(own, compared, strict=True)]
         self.writer.add_columns("updates", columns, own)
@@ -98,7 +102,10 @@ class ServerRecorder(Recorder):
         step = rows.of_step(stepped, staleness, **counts, epsilon=epsilon)
         if clipped := [one.clipped for one in numbers if one.clipped is not None]:
             step = replace(step, clipped_share=sum(clipped) / len(clipped))
-        traffic = Traffic(sum(one.up_bytes or 0 for one in numbers), sum(one.down_bytes or 0 for one in numbers))
+        sizes = foreseen
+        if measured is not None:
+            sizes = [Traffic(one.up_bytes or 0, one.down_bytes or 0) for one in numbers]
+        traffic = None if sizes is None else Traffic(sum(one.up for one in sizes), sum(one.down for one in sizes))
         self.step(step, measured, traffic)
         self._late = 0
 

@@ -76,12 +76,10 @@ class ServerSimulation:
             yield happening
 
     def end(self) -> None:
-        last, horizon = self._end, self.scenario.run.horizon
-        assert last is not None  # it is the evaluation that ends the run
-        shorter = {"rounds": last.over} if last.whole else {"time": last.time}
+        assert self._end is not None  # it is the evaluation that ends the run
         self._ahead.clear()
         self._jobs.go_back(self.committed)
-        self._timeline = self._new_timeline(horizon._replace(**shorter))
+        self._timeline = self._new_timeline(self._end.last_of(self.scenario.run.horizon))
         self._happenings = iter(self._timeline)
         self._jobs.made = _followed(islice(self._happenings, self._written)).made
 
