@@ -53,7 +53,7 @@ def trials(kind: Kind, part: type[Part], block: Raw) -> Iterator[Raw]:
         with_part["uplink"] = [{"name": "clip_norm", "max": 1.0, "order": part.order}, *with_part["uplink"]]
     if kind.key == "data.tokenizer":  # last, for the example of a path is no file
         with_part = merged(with_part, SMALL["texts"])
-    if issubclass(part, Deep):
+    if issubclass(part, Deep) or issubclass(kind.owner, Deep):
         base = merged(base, SMALL["deep"])
     if kind.key != "algorithm":
         yield merged(base, with_part)

@@ -9,7 +9,7 @@ from typing import Any, get_origin
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from raysim.parts.errors import Problem, nearest, quoted
+from raysim.parts.errors import BadValue, Problem, nearest, quoted
 from raysim.parts.own import WrongClass
 from raysim.parts.part import Part, names_of, one_of, parts_of, spell_out
 
@@ -62,6 +62,8 @@ def _problem(details: ErrorDetails, schema: type[Part], raw: dict[str, Any]) -> 
     if kind == "missing":
         return path, "must be given, got nothing"
     if kind == "value_error":  # raised by one of raysim's validators
+        if isinstance(error := context.get("error"), BadValue) and error.key:
+            return ".".join(filter(None, (path, error.key))), error.text
         return path, details["msg"].removeprefix("Value error, ")
     if kind == "wrong_class":
         return (path if isinstance(value, Part) else f"{path}.name"), details["msg"]

@@ -1,6 +1,7 @@
 """The dispatches of a timeline with a server: those under way, and those that have arrived and wait for a step."""
 
 from collections import Counter
+from collections.abc import Iterable
 
 from raysim.terms import Arrival
 from raysim.world.server_happening import Dispatched
@@ -34,15 +35,14 @@ class Flights:
         self.waiting = [one for one in self.waiting if one[0] not in gone]
         for dispatched in members:
             self.had[dispatched.client] = dispatched.version
-        for version, number in Counter(dispatched.version for dispatched in members).items():
-            self.release(version, number)
         return members, arrivals
 
-    def release(self, version: int, updates: int = 1) -> None:
-        """Lets go of the version from which updates start that have ended."""
-        self.live[version] -= updates
-        if self.live[version] == 0:
-            del self.live[version]
+    def release(self, ended: Iterable[Dispatched]) -> None:
+        """Lets go of the versions from which updates start that have ended."""
+        for version, updates in Counter(dispatched.version for dispatched in ended).items():
+            self.live[version] -= updates
+            if self.live[version] == 0:
+                del self.live[version]
 
     def end_of_round(self, round: int, wanted: int | None) -> float | None:
         """Returns when a round without a fixed length ends: with its last arrival, or as soon as so many clients as are

@@ -110,8 +110,7 @@ class ServerTimeline:
                 self._look_pending = False
                 self._open()
             if self._happened:
-                yield from self._happened
-                self._happened = []
+                yield from self._yielded()
             if event == _OPEN and self._has_rounds:
                 self._schedule_close()
             if self._steady is not None and self.in_flight == self.world.dispatch.concurrency:
@@ -286,8 +285,7 @@ class ServerTimeline:
         """Does a server step, which counts as a round, as `Steady` asks."""
         self._step(self._flights.waiting)
         self._happened.append(self._closed())
-        yield from self._happened
-        self._happened = []
+        yield from self._yielded()
         self.round = self.version
         return None if self._over or self.version >= self.horizon.versions else self.version
 
@@ -295,8 +293,6 @@ class ServerTimeline:
         self, dispatched: Dispatched, status: Literal["discarded", "dropped", "unfinished"], staleness: float
     ) -> None:
         """Ends a dispatch whose update no step uses."""
-        if self._can_matter(dispatched):
-            self._flights.release(dispatched.version)
         ended = Ended(dispatched, status, self.round, self._clock.now, self.version, staleness)
         self._happened.append(ended)
 
@@ -306,4 +302,15 @@ class ServerTimeline:
         left += [(dispatched, self._staleness(dispatched)) for dispatched in self._flights.flying.values()]
         for dispatched, staleness in sorted(left):
             self._ended(dispatched, "unfinished", staleness)
-        yield from self._happened
+        yield from self._yielded()
+
+    def _yielded(self) -> Iterator[Happening]:
+        """Yields what happened in an event. An update's version is let go of when it is yielded that the update is
+        over, and not before: what is yielded earlier may make its reader forget all versions that no update needs."""
+        happened, self._happened = self._happened, []
+        for one in happened:
+            if isinstance(one, Stepped):
+                self._flights.release(one.members)
+            elif isinstance(one, Ended) and self._can_matter(one.dispatched):
+                self._flights.release([one.dispatched])
+            yield one

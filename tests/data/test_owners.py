@@ -106,7 +106,7 @@ def test_attributes_of_a_torch_data_set_are_columns() -> None:
     ("keys", "text"),
     [
         ({"clients": "town"}, "must have a column 'town', got ['a', 'site', 'y']"),
-        ({"clients": "site", "partition": "iid"}, "`partition` must be left out where `clients` names a column, got"),
+        ({"clients": "site", "partition": "iid"}, "must be left out where `clients` names a column, got"),
         ({"clients": "site", "path": "none.csv"}, "must match a file, but 'none.csv' matches none"),
         ({"clients": "site", "pth": 3}, "unknown key"),
     ],

@@ -13,7 +13,10 @@ WITH_SERVER_DATA = {"fed_ft", "hfcl", "feddf", "feddle", "center"}
 NAMES = [part.model_fields["name"].default for part in ALGORITHMS if issubclass(part, Central)]
 SLICED = {"heterofl", "fedrolex", "fjord"}  # which `test_levels` holds against another loop
 DEEP = {"depthfl", "inclusivefl"}  # which `test_depths` does
-OTHERS = [name for name in NAMES if name not in (*WITH_SERVER_DATA, *SLICED, *DEEP, "fedat")]  # the loop has no tiers
+MIXED = {"fedmd"}  # which `test_architectures` does
+OTHERS = [
+    name for name in NAMES if name not in (*WITH_SERVER_DATA, *SLICED, *DEEP, *MIXED, "fedat")
+]  # the loop has no tiers
 HEADED: Raw = {"name": "mlp", "hidden": [16], "personal": ["head"]}
 ADAPTED: Raw = {"name": "mlp", "hidden": [16], "lora": {"rank": 2}}
 MODELS = {

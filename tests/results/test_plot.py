@@ -77,7 +77,7 @@ def test_runs_that_are_evaluated_at_equal_times_are_averaged_time_by_time(tmp_pa
 )
 def test_bands(how: str, half: tuple[float, float], runs: Runs) -> None:
     axes = runs.plot(band=how, axes=Figure().subplots())
-    expected = [(mean - h, mean + h) for mean, h in zip((0.2, 0.7), half, strict=True)]
+    expected = [(max(mean - h, 0.0), min(mean + h, 1.0)) for mean, h in zip((0.2, 0.7), half, strict=True)]
     assert band(axes) == [pytest.approx(pair, rel=1e-4) for pair in expected]
 
 

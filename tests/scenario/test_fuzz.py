@@ -71,6 +71,8 @@ def test_a_wrong_value_at_any_key_is_told_at_that_key(part: type[Part], way: Key
     field = part.model_fields[str(way[-1])]
     alone: Any = create_model("Alone", __base__=Part, value=(field.rebuild_annotation(), ...))
     for value in VALUES:
+        if way == ("data", "clients") and isinstance(value, str):
+            continue  # it may be a column, which is looked for once all other keys are right
         if value == {} and isinstance(field.default, Part):
             continue  # a block without a name may be of the default
         try:

@@ -27,7 +27,7 @@ from raysim.data.federation.skew import FEATURE_SKEWS, FeatureSkew, LabelNoise, 
 from raysim.data.loaded import load
 from raysim.data.sources.source import Source
 from raysim.data.sources.synthetic import Quadratic
-from raysim.parts.errors import BadValue
+from raysim.parts.errors import BadValue, quoted
 from raysim.parts.part import Fraction, OneOf, Part, Unit, spell_out
 
 PARTITIONS: tuple[type[Partitioner], ...] = (Iid, Dirichlet, DirichletClients, Shards, Classes, Natural, Indices)
@@ -108,8 +108,8 @@ class Federated(Source):
             return given
         divides = {"name": "natural", "by": by}
         if spell_out(given.get("partition", "natural")) not in ({"name": "natural"}, divides):
-            text = f"`partition` must be left out where `clients` names a column, got `clients: {by}`"
-            raise ValueError(f"{text}; leave it out, or give the number of clients")
+            text = f"must be left out where `clients` names a column, got `clients: {by}`"
+            raise BadValue(f"{text}; leave it out, or give the number of clients", "partition")
         given = {**given, "clients": 1, "partition": divides}
         try:
             source = cls.model_validate(given)
@@ -117,10 +117,9 @@ class Federated(Source):
             return given
         try:
             return {**given, "clients": _number(_Owned.of(source, by))}
-        except OSError as error:
-            raise ValueError(
-                f"cannot be read, to count its clients: {error}; put it there, or give a number"
-            ) from error
+        except (OSError, BadValue) as error:
+            text = "must be a number, or a column whose values can be counted"
+            raise BadValue(f"{text}, got {quoted(by)}: {error}", "clients") from error
 
     @property
     def sides(self) -> tuple[str, ...]:
