@@ -83,21 +83,26 @@ def members(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:
     return f"{len(rows):,} values, mean {rows[column].mean():.4g}, largest {rows[column].max():.4g}."
 
 
-def by_level(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:
-    """Draws a metric of the models of a run over virtual time, with a line for each level: the mean of its models; and
-    beside slices, one for the whole model."""
-    group = groups.groups[rows["group"].iloc[0]]
+def by_model(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:
+    """Draws a metric of the models of a run over virtual time, with a line for each level or group of clients: the mean
+    of its models; and beside those of the server, one for its whole or own model."""
+    run = groups.groups[rows["group"].iloc[0]].first
     subject, metric, split = (str(rows[key].iloc[0]) for key in ("subject", "metric", "split"))
-    if subject == "slice":
-        every = group.first.pandas("evaluations")
-        whole = every[(every.subject == "global") & (every.metric == metric) & (every.split == split)]
-        axes.plot(whole.virtual_time, whole.value, color=style.colour(len(rows["level"].unique())), label="whole model")
-    levels = sorted(rows["level"].unique(), reverse=True)
-    for place, level in enumerate(levels):
-        mean = rows[rows["level"] == level].groupby("virtual_time")[column].mean()
-        axes.plot(mean.index, mean, color=style.colour(place), label=f"level {level:g}")
+    every = run.pandas("evaluations")
+    every = every[(every.metric == metric) & (every.split == split) & every.value.notna()]
+    found = every[every.subject == subject]
+    names, level = list(run.info.get("groups") or ()), found["level"]
+    key = -level if level.notna().any() else found["member" if subject == "group" else "group"].fillna(len(names))
+    whole = every[every.subject == "global"]
+    if subject in ("slice", "group"):
+        label = "whole model" if subject == "slice" else "the server's own"
+        axes.plot(whole.virtual_time, whole.value, color=style.colour(key.nunique()), label=label)
+    for place, (of, some) in enumerate(found.groupby(key)):
+        mean = some.groupby("virtual_time")[column].mean()
+        label = f"level {-of:g}" if level.notna().any() else [*names, "in no group"][int(of)]
+        axes.plot(mean.index, mean, color=style.colour(place), label=label)
     axes.set(xlabel=f"virtual time{groups.unit}", ylabel=metric.replace("_", " "))
-    return f"{group.first.id}: models of {len(levels)} levels."
+    return f"{run.id}: models of {key.nunique()} {'levels' if level.notna().any() else 'groups'}."
 
 
 def histogram(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:

@@ -78,7 +78,8 @@ class Picture:
 def pictures(section: Section, groups: Groups) -> Iterator[Picture]:
     """Yields the figures of a section."""
     names = groups.runs.schema(section.table).names if section.table in TABLES else []
-    own = [name for name in names if name not in TABLES[section.table].names]
+    # The place of a client's group in `clients` has no quantiles.
+    own = [name for name in names if name not in TABLES[section.table].names and name != "group"]
     columns = own if section.columns == ("own",) else section.columns
     if not columns:
         return

@@ -8,6 +8,7 @@ from results.report.section import EVALUATED, Section
 
 _USED = pc.field("status") == "used"
 _OWN = pc.field("subject").isin(["client", "unseen", "peer"]) & pc.is_valid(pc.field("value"))
+_OF_SEVERAL = pc.is_valid(pc.field("level")) | (pc.field("subject") == "group") | pc.is_valid(pc.field("group"))
 
 CURVES = Section(
     "curves",
@@ -46,15 +47,15 @@ SECTIONS = (
     ),
     Section(
         "levels",
-        "Models of several sizes",
-        "Slices of the server's model, and clients' own models where they are evaluated, by level: the width or depth "
-        "as a share of the server's. {shown}",
+        "Models of several sizes or architectures",
+        "Models of the server, and clients' own models where they are evaluated, by level, which is the width or depth "
+        "as a share of the server's, or by group. {shown}",
         "evaluations",
         ("value",),
-        draw.by_level,
+        draw.by_model,
         by=("subject", "metric", "split"),
-        rows=pc.is_valid(pc.field("level")) & pc.is_valid(pc.field("value")),
-        further=("level", "virtual_time"),
+        rows=_OF_SEVERAL & pc.is_valid(pc.field("value")),
+        further=("level", "member", "virtual_time"),
         single=True,
     ),
     Section(

@@ -8,11 +8,18 @@ import pytest
 import torch
 from conftest import Raw, Simulate, digits, override
 from pytest import approx
+from safetensors.torch import save_file
+from same_bits import same_on_ray
 from witness import WitnessPool, execute
 
-from raysim import ScenarioError, parse_scenario
+import raysim
+from raysim import RunFailed, ScenarioError, parse_scenario
 from raysim.algorithms.fedmd import distance
 from raysim.laws.runs import PicklingPool, carried_out
+from raysim.laws.small_scenarios import SMALL as TRIED
+from raysim.models import Torchvision
+from raysim.models.build import initialise
+from raysim.models.language_models import GPT
 
 # --- by hand ----------------------------------------------------------------------------------------------------------
 
@@ -156,6 +163,23 @@ def test_the_same_bits_when_a_run_goes_on(name: str) -> None:
     assert carried_out({**raw, "resources": {"chunk": 3, "shards": 2, "aggregators": 2}}).digest == found.digest
 
 
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name != "feddf")) for name in ("feddf", "fedmd", "fedproto")],
+)
+@pytest.mark.parametrize("where", ["local", pytest.param("ray", marks=pytest.mark.ray)])
+def test_the_same_bits_in_other_processes(name: str, where: str, tmp_path: Path, request: Any) -> None:
+    raw = mixed(name, run__rounds=3)
+    if where == "ray":
+        request.getfixturevalue("ray_session")
+        same_on_ray(raw, tmp_path)
+        return
+    results = [
+        raysim.run(raw, out=tmp_path / str(key), **how) for key, how in enumerate(({"inline": True}, {"local": 2}))
+    ]
+    assert results[0].digest == results[1].digest
+
+
 def test_without_digestion_clients_learn_alone(simulate: Simulate) -> None:
     saved: Raw = {"run__save_clients": True, "clients": []}
     alone = {"name": "fedmd", "digest_epochs": 0}
@@ -238,6 +262,19 @@ def test_clients_own_models_are_left_by_architecture(simulate: Simulate) -> None
         result.module(group="conv")
     with pytest.raises(ValueError, match="client: must be one with a saved model, got 99"):
         result.module(client=99)
+
+
+def test_a_student_begins_with_weights_from_a_file(simulate: Simulate, tmp_path: Path) -> None:
+    """And keeps them, statistics included, where nobody of its group reports and it is not trained."""
+    file, model = str(tmp_path / "weights.safetensors"), {"model": "mobilenet_v3_small", "image_size": 32}
+    given = initialise(Torchvision(**model), (1, 8, 8), 10, seed=1).state_dict()
+    save_file({key: value.contiguous() for key, value in given.items()}, file)
+    vision = {"name": "torchvision", **model, "weights": file, "personal": ["classifier"]}
+    more: Raw = {"server_data": {"name": "in_domain", "samples": 4}, "world": {"dispatch": {"picks": [[0, 1]]}}}
+    algorithm, groups = {"name": "feddf", "server_epochs": 0}, [{"name": "vision", "members": [2], "model": vision}]
+    result = simulate(digits(algorithm=algorithm, clients=groups, run={"rounds": 1}, **more))
+    left = result.module(group="vision").state_dict()
+    assert left.keys() == given.keys() and all(torch.equal(left[key], given[key]) for key in given)
 
 
 # --- beside other blocks ----------------------------------------------------------------------------------------------
@@ -326,3 +363,31 @@ def test_what_does_not_go_together_is_refused(name: str, more: Raw, path: str, t
     with pytest.raises(ScenarioError, match=text) as error:
         parse_scenario(mixed(name, **more))
     assert path in [problem.path for problem in error.value.problems]
+
+
+def language_model(rows: int) -> Raw:
+    return {"name": "causal_lm", "config": {**GPT, "vocab_size": rows}}
+
+
+TEXTS: Raw = {"data": TRIED["texts"]["data"], "model": language_model(300)}
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "more", "text"),
+    [
+        ("fedmd", language_model(310), {**TEXTS, "public__samples": 4}, "logits of 300 numbers, .* fedmd, got 310"),
+        ("feddf", language_model(310), {**TEXTS, "server_data__samples": 4}, "logits of 300 .* for feddf, got 310"),
+        ("fedmd", constant(*[0.0] * 9), {}, "logits .* one for each of 10 labels, got shape .* 9"),
+        ("fedproto", MLP, {}, "embeddings of 16 numbers, .* for fedproto, got 8"),
+        ("fedproto", {**SMALL, "personal": ["hidden2", "head"]}, {}, "embeddings of 16 numbers, .* got 8"),
+        ("knn_per", {**SMALL, "personal": ["none"]}, {}, "'none' must be a trainable parameter"),
+    ],
+    ids=["fedmd", "feddf", "labels", "fedproto", "personal", "unknown"],
+)
+def test_sizes_that_differ_are_refused_before_the_run(
+    name: str, model: Raw, more: Raw, text: str, tmp_path: Path
+) -> None:
+    algorithm, needs = ALGORITHMS[name]
+    raw = digits(algorithm=algorithm, clients=[{"name": "other", "members": [1], "model": model}], **needs)
+    with pytest.raises(RunFailed, match=rf"clients\.0\.model.*{text}"):
+        raysim.run(override(raw, **more), out=tmp_path, inline=True, progress=False)

@@ -51,6 +51,11 @@ RUNS: dict[str, Raw] = {
     "widths in one": digits(algorithm="fjord", capacity=REDRAWN),
     "models of several depths": digits(algorithm={"name": "depthfl", "exits": 2}, model=TWO_LAYERS, capacity=REDRAWN),
     "depths with one exit": digits(algorithm={"name": "inclusivefl", "exits": 2}, model=TWO_LAYERS, capacity=REDRAWN),
+    "models of several architectures": digits(
+        algorithm={"name": "feddf", "server_epochs": 1},
+        clients=[{"name": "other", "share": 0.5, "model": TWO_LAYERS}],
+        **SEARCHED,
+    ),
     "merged adapters": digits(
         algorithm="flora", model={"name": "mlp", "hidden": [16], "lora": {"rank": 2, "merge": True}}
     ),
@@ -75,6 +80,7 @@ KILLED = (
     "a state that messages carry in part",
     "search",
     "models of several depths",
+    "models of several architectures",
     "merged adapters",
     "delays that follow the work",
     "picks by losses",

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 from command_line import command
-from conftest import Simulate, digits
+from conftest import Raw, Simulate, digits
 from matplotlib.figure import Figure
 from peers_runs import centers
 from pytest import approx
@@ -146,6 +146,21 @@ def test_models_of_several_sizes_have_a_figure_for_each_metric(tmp_path: Path) -
     found = made_of(made(tmp_path / "run", {"evaluations": rows}), only="levels")
     assert sorted(names(found)) == ["levels-slice-accuracy-test-0", "levels-slice-loss-test-0"]
     assert all("whole model" in one.svg and "level 0.5" in one.svg for one in found.pictures)
+
+
+def test_models_of_several_architectures_have_a_line_for_each_group(simulate: Simulate) -> None:
+    """And their places in `clients` are not drawn as numbers that an algorithm logged."""
+    groups = [
+        {"name": "tiny", "number": 8, "model": {"name": "mlp", "hidden": [4]}},
+        {"name": "deep", "number": 8, "model": {"name": "mlp", "hidden": [8, 8]}},
+    ]
+    more: Raw = {"data__local_test": 0.2, "run__evaluate_clients": "all", "run__rounds": 2}
+    result = simulate(digits(algorithm="knn_per", clients=groups, **more))
+    found = {one.name: one for one in made_of(result.folder, only="levels").pictures}
+    of = {subject: found[f"levels-{subject}-accuracy-test-0"] for subject in ("client", "group")}
+    assert len(found) == 4 and all("tiny" in one.svg and "deep" in one.svg for one in of.values())
+    assert "own" in of["group"].svg and "in no group" in of["client"].svg and "3 groups" in of["client"].caption
+    assert not made_of(result.folder, only="own-updates").pictures
 
 
 def test_a_graph_that_changes_is_drawn_over_time(simulate: Simulate) -> None:
