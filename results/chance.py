@@ -59,7 +59,7 @@ def context(
     firsts = readings(runs, [*known], [measure.subject], [measure.split]).drop_duplicates(["run", "metric"])
     for metric, values in known.items():
         if not any(learned(group, numbers[metric], metric, measure) for group in groups.values()):
-            yield f"no run is better than {_NAMES[metric]}, {metric} {_between(values)}: none has learned"
+            yield f"no run is clearly better than {_NAMES[metric]}, {metric} {_between(values)}: none has learned"
         first = _between(firsts[firsts["metric"] == metric]["value"])
         yield f"{metric} of {_NAMES[metric]}: {_between(values)}; of first evaluations: {first}"
     steps = runs.pandas("updates", ["run", "local_steps"], keys=[]).groupby("run", observed=True)["local_steps"].mean()

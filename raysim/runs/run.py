@@ -159,7 +159,7 @@ def _write(scenario: Scenario, folder: Path) -> None:
         scenario, folder.name, Status.DRY, dry=True, **record_origin(Origin.known_for(scenario), folder)
     )
     if scenario.run.until is not None and (trained := scenario.run.until.trained):
-        text = f"run.until: an end by {trained} is known only once clients train; this timeline goes on without it"
+        text = f"run.until: an end by {trained} counts only while clients train; this timeline goes on without it"
         record = record.noting(text)
         _log.warning(f"{scenario.name}: {text}")
     writer = Writer(folder, folder.name)

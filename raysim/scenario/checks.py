@@ -110,7 +110,8 @@ def _server_notes(scenario: Scenario) -> Iterator[str]:
             f"world.dispatch.policy: {scenario.world.dispatch.policy.name} picks by losses, so all clients train at "
             "their dispatch, and the timeline waits for those that have arrived before it picks others"
         )
-    if scenario.run.evaluate_clients is None and type(algorithm).personal is not Central.personal:
+    personal = type(algorithm).personal is not Central.personal
+    if scenario.run.evaluate_clients is None and personal and not scenario.levels:  # slices are evaluated anyway
         yield (
             f"run.evaluate_clients: clients of {algorithm.name} predict with models of their own, which nothing "
             "evaluates, so all metrics are of the global model; set it to all, and data.local_test, for example to 0.2"

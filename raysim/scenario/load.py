@@ -117,7 +117,9 @@ def assign(raw: dict[str, Any], path: str, value: Any, where: str) -> Problem | 
         elif isinstance(inner, str):  # `delay: none` is short for `delay: {name: none}`
             inner = block[key] = {"name": inner}
         if not isinstance(inner, dict):
-            return Problem(where, f"{'.'.join(way[:depth])} must be a block to set {path} in, got {quoted(inner)}")
+            key = ".".join(way[:depth])
+            todo = f"; set all of {key}" if isinstance(inner, list) else ""
+            return Problem(where, f"{key} must be a block to set {path} in, got {quoted(inner)}{todo}")
         block = inner
     block[last] = value
     return None

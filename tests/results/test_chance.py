@@ -27,8 +27,8 @@ def test_no_run_at_chance_level_is_the_best(tmp_path: Path) -> None:
     runs = two(tmp_path, (0.106, 0.126), **chance())
     text = compare(runs, "--metric", "accuracy", "--metric", "loss", "--format", "markdown").stdout
     assert "\\*" not in text and "best mean" not in text
-    assert "no run is better than the majority class, accuracy 0.1: none has learned" in text
-    assert "no run is better than the best constant prediction, loss 2.3: none has learned" in text
+    assert "no run is clearly better than the majority class, accuracy 0.1: none has learned" in text
+    assert "no run is clearly better than the best constant prediction, loss 2.3: none has learned" in text
     assert "accuracy of the majority class: 0.1; of first evaluations: 0.08" in text
     assert "local steps of a dispatch: 7" in text
     page = report(load(runs)).html

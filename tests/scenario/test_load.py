@@ -155,7 +155,7 @@ def test_what_is_set_goes_through_the_same_checks(tmp_path: Path, override: str,
 def test_set_does_not_reach_into_lists(tmp_path: Path) -> None:
     text = TEXT.replace("model: mlp", "model: {name: mlp, hidden: [64]}")
     assert refusal(tmp_path, text, "model.hidden.0=3") == (
-        "--set: model.hidden must be a block to set model.hidden.0 in, got [64]"
+        "--set: model.hidden must be a block to set model.hidden.0 in, got [64]; set all of model.hidden"
     )
 
 
