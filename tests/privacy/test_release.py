@@ -199,7 +199,7 @@ def test_a_run_whose_noise_follows_its_length_gets_no_other_end(simulate: Simula
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"uplink": []}, "uplink: must bound what is shaped like the model .* got no clip_norm; add"),
+        ({"uplink": []}, "uplink: must bound what is shaped like the model, .* got no clip_norm; add"),
         ({"uplink": [*CLIP, {"name": "quantise"}]}, "uplink.1: quantise may lengthen what .* put clip_norm last"),
         (
             {"uplink": [*CLIP, {"name": "top_k", "k": 3, "memory": "ef14"}]},
@@ -245,7 +245,7 @@ def test_statistics_of_batches_must_not_travel(simulate: Simulate) -> None:
             [],
             "release: must not go with fedproto, which sends no vector of parameters that noise could cover, got sums",
         ),
-        (["sums"], "uplink: must bound what is shaped like the model .* got clip_norm of sums only"),
+        (["sums"], "uplink: must bound what is shaped like the model, .* got clip_norm of sums only"),
     ],
 )
 def test_prototypes_have_no_release(entries: list[str], text: str, simulate: Simulate) -> None:
