@@ -1,17 +1,21 @@
-"""The columns of tables: lines of a text, fields of a row's class, and Arrow fields with unit and marks."""
+"""The columns of tables: fields of a row's class, and Arrow fields that carry their description, unit and marks."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from dataclasses import MISSING, dataclass, field, fields
-from textwrap import dedent
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args
+from collections.abc import Iterable
+from dataclasses import field, fields
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import pyarrow as pa
 
 TEXT = pa.dictionary(pa.int32(), pa.string())
 _TYPES = {TEXT: "text", pa.int32(): "integer", pa.int64(): "integer", pa.float64(): "number"}
+
+# The types of columns. Another one also goes into `_TYPES`; `_bytes` in writer.py hashes numbers as 64 bits.
+Text = Annotated[str, TEXT]
+Int = Annotated[int, pa.int32()]
+Long = Annotated[int, pa.int64()]
+Number = Annotated[float, pa.float64()]
 
 
 class Column(NamedTuple):
@@ -43,61 +47,36 @@ logged: it is filled, like an algorithm's own, with what a task was given to log
 """
 
 
-# The words that `columns` reads. Another type also goes into `_TYPES`; `_bytes` in writer.py hashes numbers as 64 bits.
-_ARROW = {"text": TEXT, "int": pa.int32(), "long": pa.int64(), "number": pa.float64()}
-_UNITS = {
-    "time": "rounds or seconds, as world.delay.unit says",
-    "staleness": "rounds or server steps, as world.staleness says; virtual time between peers",
-    "bytes": "bytes",
-    "flops": "floating-point operations",
-    "s": "s",
-}
-_METADATA = {word: {"unit": unit} for word, unit in _UNITS.items()} | {mark: {mark: "true"} for mark in get_args(Mark)}
+def column(description: str, *marks: Mark, unit: str | None = None) -> Any:
+    """Declares a field of a row's class: a column that each row must fill."""
+    return field(metadata=_metadata(description, unit, marks))
 
 
-# Rows are not frozen, because frozen ones take five times as long to make.
-@dataclass(slots=True, kw_only=True)
-class Row:
-    """A row of a table, without the run's id, which the writer adds as column `run`."""
-
-    if TYPE_CHECKING:  # the columns of its table
-
-        def __init__(self, **columns: Any) -> None: ...
-
-        def __getattr__(self, name: str) -> Any: ...
+def optional(description: str, *marks: Mark, unit: str | None = None) -> Any:
+    """Declares a column that is null where a row leaves it out."""
+    return field(default=None, metadata=_metadata(description, unit, marks))
 
 
-OfTable = TypeVar("OfTable", bound=Row)
+def _metadata(description: str, unit: str | None, marks: Iterable[Mark]) -> dict[str, str]:
+    return {"description": description} | ({"unit": unit} if unit else {}) | dict.fromkeys(marks, "true")
 
 
-def columns(text: str) -> Callable[[type[OfTable]], type[OfTable]]:
-    """Makes a class of rows a dataclass with a field for each column that a text describes.
-
-    A column is `name type: description`. Its type is a word of `_ARROW`, with a question mark if it is null where a row
-    leaves it out, then a word of `_UNITS` and marks, if it has them. Further lines of its description are indented.
-    """
-
-    def made(row: type[OfTable]) -> type[OfTable]:
-        row.__annotations__ = {}
-        for told in re.split(r"\n(?! )", dedent(text).strip()):
-            head, _, description = told.partition(": ")
-            name, type, *words = head.split()
-            metadata = {"description": " ".join(description.split())}
-            for word in words:
-                metadata |= _METADATA[word]
-            row.__annotations__[name] = _ARROW[type.rstrip("?")]
-            default = None if type.endswith("?") else MISSING
-            setattr(row, name, field(default=default, metadata=metadata))
-        return dataclass(slots=True, kw_only=True)(row)
-
-    return made
-
-
-def schema(row: type[Row]) -> pa.Schema:
-    """Returns the schema of the table whose rows have this class; its docstring describes the table."""
-    made = [pa.field(of.name, of.type, nullable=of.default is None, metadata=dict(of.metadata)) for of in fields(row)]
+def schema(row: type) -> pa.Schema:
+    """Returns the schema of the table whose rows have this class, a dataclass; its docstring describes the table."""
+    types = get_type_hints(row, include_extras=True)
     of_run = pa.field("run", TEXT, nullable=False, metadata={"description": "The run's id."})
-    return pa.schema([of_run, *made], metadata={"description": " ".join((row.__doc__ or "").split())})
+    columns = [
+        pa.field(of.name, _arrow(types[of.name]), nullable=of.default is None, metadata=dict(of.metadata))
+        for of in fields(row)
+    ]
+    return pa.schema([of_run, *columns], metadata={"description": " ".join((row.__doc__ or "").split())})
+
+
+def _arrow(type: Any) -> pa.DataType:
+    """Returns the Arrow type of a field's type, which is one of those above, or one of them and None."""
+    declared = type if get_origin(type) is Annotated else get_args(type)[0]
+    arrow: pa.DataType = get_args(declared)[1]
+    return arrow
 
 
 def described(field: pa.Field[Any]) -> Column:

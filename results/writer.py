@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from results.columns import Row, is_marked
+from results.columns import is_marked
 from results.disk import replacing
 from results.location import is_local, location
 from results.parts import compact, keep_first, last_serial, part_files, schema_of, write_part
-from results.schemas import OWN, ROWS, TABLES, with_own
+from results.schemas import OWN, ROWS, TABLES, Row, with_own
 
 BUFFER_ROWS = 50_000  # rows at which a buffer is written to disk
 FLUSH_S, STORE_FLUSH_S = 5.0, 30.0  # an object store gets larger files: each takes a request to write, and one to read

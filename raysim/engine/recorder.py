@@ -17,9 +17,8 @@ from raysim.scenario.run_settings import RunSettings
 from raysim.terms import Traffic
 from raysim.workers.replies import StepNumbers
 from results import Writer
-from results.columns import Row
 from results.info import directions
-from results.schemas import StepRow
+from results.schemas import Row, StepRow
 from results.writer import BUFFER_ROWS
 
 SPENT = ("bytes", "flops")  # what is counted as it is spent, by its key of `run.until`
