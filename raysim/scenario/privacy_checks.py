@@ -99,8 +99,8 @@ def _bound_problems(scenario: Scenario) -> Iterator[Problem]:
         others = [entry for one in scenario.uplink if one.kind == "bound" for entry in one.entries]
         got = f"clip_norm of {', '.join(others)} only" if others else "no clip_norm"
         text = f"must bound what is shaped like the model, for a release scales its noise by that bound, got {got}"
-        place = ", after all that has a memory" if any(one.remembers for one in scenario.uplink) else ""
-        yield Problem("uplink", f"{text}; add {{name: clip_norm, max: 1.0}}{place}")
+        last = ", after all that has a memory" if any(one.remembers for one in scenario.uplink) else ""
+        yield Problem("uplink", f"{text}; add {{name: clip_norm, max: 1.0}}{last}")
         return
     if scenario.release is not None and scenario.release.spans_steps and (bound.adapt or bound.schedules):
         text = f"must stay the same with release {scenario.release.name}, whose noise spans steps, got one that changes"
