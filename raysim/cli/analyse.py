@@ -14,7 +14,7 @@ from raysim.runs.generate import generate as go_on
 from raysim.runs.generate import keep
 from raysim.runs.result import Result
 from results import load, open_run, summary
-from results.measure import parse_at, parse_target
+from results.measure import NotComparable, parse_at, parse_target
 from results.render import render
 from results.runs import How
 from results.terminal import Terminal
@@ -63,9 +63,11 @@ _Targets = Annotated[
     typer.Option(metavar="METRIC=VALUE", help="Add what was spent until this value is reached, see --cost."),
 ]
 _Costs = Annotated[
-    str,
+    str | None,
     typer.Option(
-        metavar="COST,...", help="What --target tells: rounds, virtual_time, updates, bytes, flops or energy."
+        metavar="COST,...",
+        help="What --target counts: rounds, virtual_time, updates, bytes, flops or energy; by default the first two "
+        "and bytes.",
     ),
 ]
 _At = Annotated[
@@ -96,7 +98,7 @@ def compare(
     metric: _Metrics = None,
     reduce: _Reduce = "last",
     target: _Targets = None,
-    cost: _Costs = "rounds,virtual_time,bytes",
+    cost: _Costs = None,
     at: _At = None,
     subject: _Subject = None,
     split: Split = "test",
@@ -117,7 +119,6 @@ def compare(
         how: How = {
             "reduce": reduce,
             "target": [parse_target(text) for text in target or []],
-            "cost": [name.strip() for name in cost.split(",")],
             "at": None if at is None else parse_at(at),
             "subject": subject,
             "split": split,
@@ -125,6 +126,11 @@ def compare(
         }
         if metric:
             how["metric"] = metric
+        if cost is not None:
+            if not target:
+                text = "must stand beside --target, up to which it is counted"
+                raise NotComparable(f"--cost: {text}, got {cost!r} alone; add --target accuracy=0.8, or take --at")
+            how["cost"] = [name.strip() for name in cost.split(",")]
         rows: dict[str, Any] = {"by": by, "columns": columns or [], "paired": paired, "baseline": baseline or []}
         rows["unfinished"] = unfinished
         found = load(*runs).compared(**rows, **how)

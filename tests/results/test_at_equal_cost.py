@@ -112,6 +112,7 @@ def test_a_model_may_be_picked_on_validation_and_picking_on_test_is_called_so(tm
         ),
         (("--at", "energy=common"), "at: must be a cost that a run says, got 'energy'; take another one"),
         (("--target", "accuracy=1", "--cost", "money"), "cost: must be one of rounds"),
+        (("--cost", "bytes"), "--cost: must stand beside --target, up to which it is counted, got 'bytes' alone"),
         (("--at", "bytes=9", "--metric", "seconds"), "metric: must not be seconds beside `at`"),
     ],
 )
