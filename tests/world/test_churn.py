@@ -132,6 +132,16 @@ def test_the_mass_of_a_push_sum_is_told_with_each_evaluation(simulate: Simulate,
     assert synchronous is (of_all(kept, "mass")[-1] == pytest.approx(6, rel=1e-6))
 
 
+def test_mass_that_is_lost_on_a_graph_that_stays_is_told(simulate: Simulate) -> None:
+    world = {**GOSSIP, "synchronous": True, "loss": 0.1}
+    raw = centers([[1.0]] * 6, 8, topology="exponential", world=world, algorithm="toys_peers:PushSum")
+    result = simulate(raw)
+    mass = of_all(result, "mass")
+    assert mass[-1] == pytest.approx(result.vectors()["w"].sum(), rel=1e-5) and mass[-1] < 5.9
+    assert "second_eigenvalue" not in set(result.pandas("evaluations").metric)
+    assert "mass" not in set(simulate({**raw, "world": {**world, "on_loss": "kept"}}).pandas("evaluations").metric)
+
+
 TOPOLOGIES: list[Topology] = [
     DirectedRing(),
     ExponentialGraph(one_peer=True, period_s=3.0),

@@ -104,10 +104,20 @@ LARGEST = 256  # peers for which eigenvalues are computed: of more, they take se
 class Agreement:
     """What peers have heard so far. It follows from the timeline alone."""
 
-    def __init__(self, peers: int, step: float, *, pushes: bool, later: Container[int] = (), joins: str = "") -> None:
-        """step: gamma. pushes: whether peers mix by shares of what they send, not by weights of what they hear. later:
-        peers that are not there at first, and start as `world.join`, joins, says."""
-        self._joins = joins
+    def __init__(
+        self,
+        peers: int,
+        step: float,
+        *,
+        pushes: bool,
+        loses: bool = False,
+        later: Container[int] = (),
+        joins: str = "",
+    ) -> None:
+        """step: gamma. pushes: whether peers mix by shares of what they send, not by weights of what they hear. loses:
+        whether mass goes with lost messages. later: peers that are not there at first, and start as `world.join`,
+        joins, says."""
+        self._joins, self._loses = joins, loses
         self._step, self._pushes = step, pushes
         self._sum = np.zeros((peers, peers) if peers <= LARGEST else (0, 0))  # of W, over each peer's mixes
         self._mixes = np.zeros(peers, dtype=np.int64)
@@ -153,11 +163,9 @@ class Agreement:
 
     @property
     def measured(self) -> dict[str, float]:
-        """The numbers to show with an evaluation; none as long as the graph is the same."""
-        if not self._changed:
-            return {}
-        found = {"mass": sum(self._mass)} if self._pushes else {}
-        if len(self._sum):
+        """The numbers to show with an evaluation; none as long as the graph is the same and no mass is lost."""
+        found = {"mass": sum(self._mass)} if self._loses or (self._changed and self._pushes) else {}
+        if len(self._sum) and self._changed:
             counts = np.maximum(self._mixes, 1)[:, None]
             mean = self._sum / counts + np.diag((self._mixes == 0).astype(float))
             found["second_eigenvalue"] = float(np.sort(np.abs(np.linalg.eigvals(mean)))[-2])

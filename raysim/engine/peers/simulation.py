@@ -133,12 +133,15 @@ class PeersSimulation:
 
 
 def _agreement_of(scenario: Scenario, peers: int, timeline: PeersTimeline) -> Agreement | None:
-    """Returns what measures how a changing graph mixes; None if it stays, or if models are exchanged in pairs."""
-    if scenario.peer.pairs or not scenario.graph_changes:
+    """Returns what measures how a changing graph mixes, or what mass is lost; None if the graph stays and nothing is
+    lost, or if models are exchanged in pairs."""
+    world, pushes = scenario.world, scenario.peer.mixes == "push"
+    loses = pushes and world.loss > 0 and world.on_loss == "gone"
+    if scenario.peer.pairs or not (scenario.graph_changes or loses):
         return None
     assert scenario.topology is not None
-    pushes, joins = scenario.peer.mixes == "push", scenario.world.join
-    return Agreement(peers, scenario.topology.step, pushes=pushes, later=timeline.later, joins=joins)
+    step, later = scenario.topology.step, timeline.later
+    return Agreement(peers, step, pushes=pushes, loses=loses, later=later, joins=world.join)
 
 
 def _moment(when: Mapping[str, Any]) -> Moment:
