@@ -178,7 +178,7 @@ def test_a_dry_run_knows_its_end(simulate: Simulate) -> None:
         until(raw, virtual_time=9.0, flops=9.0, patience=2, metric="loss"), "--dry", "--set", "data.validation=0.2"
     )
     assert plan.info["totals"]["virtual_time"] == 9.0
-    assert "run.until: an end by flops or patience is known only once" in plan.info["notes"][0]
+    assert "run.until: an end by flops or patience counts only while clients train" in plan.info["notes"][0]
     assert plan.pandas("steps").up_bytes.isna().all()  # nothing asks for bytes, so no model was made
     with pytest.raises(
         ScenarioError, match="which trains nobody, got one by flops; add virtual_time, updates or bytes"

@@ -167,7 +167,7 @@ BROKEN = {
     "DrawsTopology": ("A seed decides the graph", "graph: must be the same for the same generator"),
     "Remembers": ("A second run gives the same bits", "of the table updates, whose loss_before is "),
     "KeepsOnItself": (
-        "A run that is interrupted and goes on",
+        "A run that is interrupted and continues",
         "runs change KeepsOnItself._first, which no checkpoint keeps. Draw from",
     ),
     "Diverges": (
