@@ -433,7 +433,7 @@ def test_levels_fit_the_memory_of_devices(simulate: Simulate, tmp_path: Any) -> 
 
 
 STEP = """
-import resource, sys, torch
+import sys, torch
 from raysim.models import Torchvision
 from raysim.models.build import initialise
 
@@ -442,7 +442,10 @@ def step(module, batch):
     torch.nn.functional.cross_entropy(module(torch.randn(batch, 3, 32, 32)), torch.zeros(batch).long()).backward()
     optimizer.step()
 
-peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+def peak():  # not getrusage's ru_maxrss, which a process begins with that of its parent
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+
 resnet = lambda width: initialise(Torchvision(model="resnet18"), (3, 32, 32), 10, 0, width)
 step(resnet(0.05), 2)  # loads what it needs
 before = peak()
