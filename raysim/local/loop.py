@@ -172,6 +172,8 @@ def train(
 
     Raises ValueError if there are no samples.
     """
+    if not len(samples):
+        raise BadValue(f"training needs at least one sample, got {len(samples)}")
     trained = net.part(part)
     step, added = Steps(settings, net, trained, kept), AddedGradient(correction, trained)
     gradient = gradient_of(settings, len(samples), net, trained, loss, partial(draws, "gradients"))
@@ -211,7 +213,5 @@ def train(
             taken += 1
     step.keep()
     net.steps += taken
-    if not len(samples):
-        raise BadValue(f"training needs at least one sample, got {len(samples)}")
     measured = (criterion.residual, criterion.tolerance) if criterion else ()
     return Trained(net.model(), torch.tensor(taken), last if first is None else first, last, *measured)

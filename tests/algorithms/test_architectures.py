@@ -139,7 +139,7 @@ def mixed(name: str, small: Any = SMALL, conv: Any = CONV, **more: Any) -> Raw:
 
 @EACH
 def test_groups_of_one_architecture_have_the_bits_of_none(simulate: Simulate, name: str) -> None:
-    """Of the server's, or of one of their own for all clients: the server's own is then nobody's."""
+    """Groups may have the server's architecture, or all clients another one, so that no client has the server's."""
     members = {"name": "all", "share": 1.0}
     plain = simulate(mixed(name, clients=[members], run__rounds=3))
     same = simulate(mixed(name, clients=[{**members, "model": {"name": "mlp", "hidden": [16]}}], run__rounds=3))

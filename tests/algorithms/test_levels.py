@@ -456,7 +456,7 @@ print(peak() - before)
 
 @pytest.mark.slow
 def test_a_quarter_of_the_widths_takes_less_than_a_third_of_the_memory() -> None:
-    """Of a ResNet-18, as the operating system counts a training step with momentum; it may keep what is freed."""
+    """For a ResNet-18, as the operating system counts a training step with momentum; it may keep what is freed."""
     took = [
         int(subprocess.run([sys.executable, "-c", STEP, str(level)], capture_output=True, check=True, text=True).stdout)
         for level in (1.0, 0.25)

@@ -68,7 +68,7 @@ def test_a_run_of_sampled_clients_ends_before_it_exceeds_epsilon(accountant: str
 
 @pytest.mark.parametrize("q", [0.1, 0.5, 0.9])
 def test_rounds_that_draw_nobody(q: float) -> None:
-    """Of two clients, one is drawn alone with probability q (1 - q), and delta grows by less than that."""
+    """One of two clients is drawn alone with probability q (1 - q), and delta grows by less than that."""
     x, step = np.linspace(-12, 12, 20_001, retstep=True)
     without, with_it = (np.exp(-((x - mean) ** 2) / 2) / math.sqrt(2 * math.pi) for mean in (0.0, 1.0))
     sampled, alone = (1 - q) * without + q * with_it, 1 - q  # the probability that the other one is not drawn

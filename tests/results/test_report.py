@@ -164,7 +164,7 @@ def test_models_of_several_architectures_have_a_line_for_each_group(simulate: Si
 
 
 def test_a_graph_that_changes_is_drawn_over_time(simulate: Simulate) -> None:
-    """Of many links, some are shown."""
+    """Some of many links are shown."""
     html = made_of(simulate(centers([[0.0]] * 2, 3, topology="complete")).folder, only="topology").html
     assert "2 peers, 2 directed edges in round 0" in html
     html = made_of(simulate(centers([[0.0]] * 6, 9, topology="matching")).folder, only="topology").html

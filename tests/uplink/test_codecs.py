@@ -257,7 +257,7 @@ def test_sizes_of_short_vectors() -> None:
 
 
 def test_elias_codes() -> None:
-    """Of 1 and 2 and 3, 4 to 7, 8 to 15 and 16; and a scale, signs, gaps of 1 and levels of (5.12, -5.12, 0, 0)."""
+    """Codes of 1, 2 and 3, 4 to 7, 8 to 15 and 16; and a scale, signs, gaps of 1 and levels of (5.12, -5.12, 0, 0)."""
     assert [elias_bits(torch.tensor([n])) for n in (1, 2, 3, 4, 7, 8, 15, 16)] == [1, 3, 3, 6, 6, 7, 7, 11]
     found = {tuple(one.vector.sign().tolist()): one.logged["elias_bytes"] for one in map(coded, range(200))}
     assert found[1, -1, 0, 0] == math.ceil((32 + 2 + 2 + 2) / 8) and found[0, 0, 0, -1] == math.ceil(
