@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -136,7 +136,15 @@ def _updates(run: Run, updates: pa.Table, steps: pa.Table) -> dict[str, str | No
         "staleness": None if mean is None else f"mean {_number(mean)}, largest {_number(most)}",
         "solves": iterations,
         "sent": None if up is None or down is None else f"{decimal(up)} up, {decimal(down)} down",
+        "models": "; ".join(_models(run.info.get("levels") or run.info.get("models") or {})) or None,
     }
+
+
+def _models(costs: dict[str, dict[str, Any]]) -> Iterator[str]:
+    """Yields what a client's model of each level or architecture is, where clients' models differ."""
+    for name, cost in costs.items():
+        sizes = f"{cost['parameters']:,} parameters, {decimal(cost['memory_bytes'])} to train"
+        yield f"{name}: {count(cost['clients'], 'client')}, {sizes}, {decimal(cost['up_bytes'])} up"
 
 
 def guarantee_of(found: Mapping[str, Any] | None) -> str | None:
