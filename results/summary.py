@@ -141,10 +141,12 @@ def _updates(run: Run, updates: pa.Table, steps: pa.Table) -> dict[str, str | No
 
 
 def _models(costs: dict[str, dict[str, Any]]) -> Iterator[str]:
-    """Yields what a client's model of each level or architecture is, where clients' models differ."""
+    """Yields what a client's model of each level or architecture is, where clients' models differ. Levels that are
+    drawn at each dispatch have no number of clients."""
     for name, cost in costs.items():
+        of = [count(cost["clients"], "client")] if "clients" in cost else []
         sizes = f"{cost['parameters']:,} parameters, {decimal(cost['memory_bytes'])} to train"
-        yield f"{name}: {count(cost['clients'], 'client')}, {sizes}, {decimal(cost['up_bytes'])} up"
+        yield f"{name}: {', '.join([*of, sizes])}, {decimal(cost['up_bytes'])} up"
 
 
 def guarantee_of(found: Mapping[str, Any] | None) -> str | None:
