@@ -168,4 +168,4 @@ class Majority(Aggregate):
 
 
 AGGREGATES: tuple[type[Aggregate], ...] = (Mean, ClipNorm, Median, TrimmedMean, Krum, Bulyan, Majority)
-AnAggregate = Annotated[Aggregate, OneOf(AGGREGATES, "raysim.aggregates")]
+AnAggregate = Annotated[Aggregate, OneOf(AGGREGATES)]

@@ -15,7 +15,7 @@ from raysim.parts.part import OneOf, Positive, Samples, Unit
 class Hybrid(Central):
     """An algorithm whose server also trains, with its own settings."""
 
-    server_optimizer: Annotated[Optimizer, OneOf(OPTIMIZERS, "raysim.optimizers")] = Adam()
+    server_optimizer: Annotated[Optimizer, OneOf(OPTIMIZERS)] = Adam()
     """The optimiser of the server's training. Each step starts a fresh one."""
     server_lr: Positive = 1e-3
     """Learning rate of the server's training."""

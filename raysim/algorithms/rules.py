@@ -165,4 +165,4 @@ class ServerAMSGrad(ServerAdam):
 
 
 RULES: tuple[type[ServerRule], ...] = (ServerSGD, ServerAdagrad, ServerAdam, ServerYogi, ServerAMSGrad)
-Rule = Annotated[ServerRule, OneOf(RULES, "raysim.server_rules")]
+Rule = Annotated[ServerRule, OneOf(RULES)]

@@ -60,4 +60,4 @@ class Hinge(StalenessFunction):
 
 
 STALENESS: tuple[type[StalenessFunction], ...] = (ConstantStaleness, Polynomial, Hinge)
-Staleness = Annotated[StalenessFunction, OneOf(STALENESS, "raysim.staleness")]
+Staleness = Annotated[StalenessFunction, OneOf(STALENESS)]

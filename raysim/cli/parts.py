@@ -58,8 +58,6 @@ def list_parts(
     console = Terminal()
     if what is None:
         console.print(_names())
-        for text in [text for kind in kinds() for text in kind.choice.installed()[1]]:
-            typer.echo(text, err=True)
     elif ":" in what:
         _tell(*_own(what), what, console)
     else:

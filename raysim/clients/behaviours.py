@@ -122,4 +122,4 @@ class RandomLabels(Behaviour):
 
 
 BEHAVIOURS: tuple[type[Behaviour], ...] = (Honest, SignFlip, Noise, Zero, FlipLabels, RandomLabels)
-ABehaviour = Annotated[Behaviour, OneOf(BEHAVIOURS, "raysim.behaviours")]
+ABehaviour = Annotated[Behaviour, OneOf(BEHAVIOURS)]

@@ -88,7 +88,7 @@ _augmentation = partial(as_function, base=Augmentation)
 class Local(Schedulable):
     """How a client or peer trains on its own samples."""
 
-    optimizer: Annotated[Optimizer, OneOf(OPTIMIZERS, "raysim.optimizers")] = SGD()
+    optimizer: Annotated[Optimizer, OneOf(OPTIMIZERS)] = SGD()
     """The optimiser: a name, or a block with its keys."""
     lr: Positive = 0.1
     """Learning rate."""
@@ -96,12 +96,10 @@ class Local(Schedulable):
     """This times the parameters is added to the gradient; with adamw, they shrink by this times `lr`. 0: none."""
     groups: tuple[ParameterGroup, ...] = ()
     """Parameters with another rate or weight decay, by patterns of their names."""
-    gradients: tuple[Annotated[Gradient, OneOf(GRADIENTS, "raysim.gradients")], ...] = ()
+    gradients: tuple[Annotated[Gradient, OneOf(GRADIENTS)], ...] = ()
     """What is done with the gradient of a mini-batch, in this order, before an algorithm's correction (a proximal term,
     a dual, a control variate) is added to it, then weight decay."""
-    augment: tuple[
-        Annotated[Augmentation, OneOf(AUGMENTATIONS, "raysim.augmentations"), BeforeValidator(_augmentation)], ...
-    ] = ()
+    augment: tuple[Annotated[Augmentation, OneOf(AUGMENTATIONS), BeforeValidator(_augmentation)], ...] = ()
     """Random changes of the samples of each mini-batch, in this order."""
     precision: Literal["float32", "tf32", "bfloat16"] = "float32"
     """How forward and backward passes of training compute. tf32: matrix products of GPUs round to 10 bits. bfloat16:

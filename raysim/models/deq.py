@@ -22,7 +22,7 @@ from raysim.terms import Inputs, TorchModule
 class DEQ(ModelPart):
     """A model with a deep equilibrium layer z = g(z, x)."""
 
-    solver: Annotated[Solver, OneOf(SOLVERS, "raysim.solvers")] = Anderson()
+    solver: Annotated[Solver, OneOf(SOLVERS)] = Anderson()
     """Solver that finds the fixed point."""
     backward: Backward = "jacobian_free"
     """How gradients are computed. jacobian_free: those of the last application of g alone, as in FeDEQ's paper.

@@ -1,17 +1,9 @@
-"""Classes from outside of raysim: by module and class, or by the name under which an installed package registers them.
-
-A package registers parts in entry points. Each kind of part has a group of them, such as `raysim.delays`:
-
-    [project.entry-points."raysim.delays"]
-    two_speeds = "my_package:TwoSpeeds"
-"""
+"""Classes from outside of raysim, by module and class."""
 
 import importlib
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from operator import attrgetter
 from pathlib import PurePath
 from typing import Any
@@ -107,32 +99,3 @@ def require_part(found: Any, bases: tuple[type[Any], ...], got: str) -> None:
 def public_path(base: type[Any]) -> str:
     """Returns where users find the base class of a kind: in the package of its module, such as raysim.world.Delay."""
     return ".".join((*base.__module__.split(".")[:2], base.__qualname__))
-
-
-@cache
-def registered(group: str) -> dict[str, tuple[EntryPoint, ...]]:
-    """Returns the entry points of a group by their names. Nothing is imported; packages are looked through once."""
-    found: dict[str, tuple[EntryPoint, ...]] = {}
-    for entry in entry_points(group=group):
-        found[entry.name] = (*found.get(entry.name, ()), entry)
-    return found
-
-
-def load_registered(group: str, name: str, bases: tuple[type[Any], ...]) -> Any:
-    """Returns the class that is registered under a name. Raises WrongClass if it cannot be a part of the kind."""
-    first, *others = entries = registered(group)[name]
-    if others:
-        packages = " and ".join(sorted(map(_package, entries)))
-        raise WrongClass(f"must be registered by one package only, got {name!r} of {packages}; remove one of them")
-    with import_errors(f"{name!r} of the package {_package(first)} cannot be imported from {first.value}:"):
-        found = first.load()
-    require_part(found, bases, first.value)
-    field = found.model_fields["name"]
-    if field.default != name:
-        text = f"must have `name: str = {name!r}`, under which {_package(first)} registers it, got {field.default!r}"
-        raise WrongClass(f"{first.value}: {text}")
-    return found
-
-
-def _package(entry: EntryPoint) -> str:
-    return entry.dist.name if entry.dist else "unknown"

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJson
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from raysim.parts.errors import quoted
-from raysim.parts.own import WrongClass, import_class, load_registered, path_of, registered, require_part
+from raysim.parts.own import WrongClass, import_class, path_of, require_part
 
 
 class Unit:
@@ -106,10 +106,9 @@ def names_of(part: type[Part]) -> tuple[str, ...]:
 class OneOf:
     """Says which parts a field may hold, where its annotation is their base class.
 
-    In `delay: Annotated[Delay, OneOf(DELAYS, "raysim.delays")]`, mypy sees a Delay, and pydantic one of these:
+    In `delay: Annotated[Delay, OneOf(DELAYS)]`, mypy sees a Delay, and pydantic one of these:
 
     - a block with the name of one of DELAYS, or that name alone: `delay: none` is short for `delay: {name: none}`;
-    - a block with a name that an installed package registers in the group of entry points `raysim.delays`;
     - a block with the name module:Class, for a subclass of Delay that can be imported;
     - in Python, an object of any subclass of Delay.
 
@@ -118,9 +117,8 @@ class OneOf:
 
     bases: tuple[type[Part], ...] = ()  # the classes in the annotation; one of them is the base of every part
 
-    def __init__(self, parts: Iterable[type[Part]], group: str | None = None) -> None:
-        """group: the group of entry points in which installed packages register such parts; None: they cannot."""
-        self.parts, self.group = tuple(parts), group
+    def __init__(self, parts: Iterable[type[Part]]) -> None:
+        self.parts = tuple(parts)
         self._by_name: dict[str, type[Part]] = {}
         for part in self.parts:
             if not (names := names_of(part)):
@@ -140,23 +138,7 @@ class OneOf:
         if found is None and ":" in name:
             found = import_class(name)
             require_part(found, self.bases, name)
-        elif found is None and self.group and name in registered(self.group):
-            found = load_registered(self.group, name, self.bases)
         return found
-
-    def installed(self) -> tuple[dict[str, type[Part]], list[str]]:
-        """Imports the parts that packages register. Returns them by name, and what is wrong with the others."""
-        found: dict[str, type[Part]] = {}
-        wrong = []
-        for name in sorted(registered(self.group)) if self.group else ():
-            if name in self._by_name:
-                wrong.append(f"{self.group}: {name!r} is the name of a part of raysim, and stays it; rename the other")
-                continue
-            try:
-                found[name] = load_registered(str(self.group), name, self.bases)
-            except WrongClass as error:
-                wrong.append(f"{self.group}: {error}")
-        return found, wrong
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         self.bases = get_args(source) or (source,)  # the members of a union, or the only class
@@ -183,26 +165,13 @@ class OneOf:
             return part
         path = path_of(type(part))
         require_part(type(part), self.bases, path)
-        name = vars(part)["name"]
-        if ":" in name:
-            return part
-        if self.group and any(entry.value == path for entry in registered(self.group).get(name, ())):
-            return part
-        return part.model_copy(update={"name": path})
+        return part if ":" in vars(part)["name"] else part.model_copy(update={"name": path})
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         """Returns what a field may hold. The keys of a class that is named by module:Class are not known here."""
-        installed, _ = self.installed()
         own = {"type": "string", "pattern": OWN}
-        blocks = []
-        for name, part in installed.items():
-            part.model_rebuild()  # parts are built when they are needed
-            described = part.__get_pydantic_json_schema__(part.__pydantic_core_schema__, handler)
-            block = handler.resolve_ref_schema(described)
-            properties = {**block["properties"], "name": {"const": name}}
-            blocks.append({**block, "properties": properties, "required": ["name", *block.get("required", [])]})
         block_of_own = {"type": "object", "properties": {"name": own}, "required": ["name"]}
-        return {"anyOf": [{"enum": [*self._by_name, *installed]}, handler(schema), *blocks, own, block_of_own]}
+        return {"anyOf": [{"enum": [*self._by_name]}, handler(schema), own, block_of_own]}
 
 
 def spell_out(value: Any) -> Any:

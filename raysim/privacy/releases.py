@@ -17,4 +17,4 @@ def _none(value: Any) -> Any:
     return None if value == "none" else value
 
 
-ARelease = Annotated[Annotated[Release, OneOf(RELEASES, "raysim.release")] | None, BeforeValidator(_none)]
+ARelease = Annotated[Annotated[Release, OneOf(RELEASES)] | None, BeforeValidator(_none)]

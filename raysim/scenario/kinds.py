@@ -25,9 +25,8 @@ class Kind(NamedTuple):
 
     @property
     def parts(self) -> tuple[type[Part], ...]:
-        """The parts that it can name: those that come with raysim, and those that installed packages register."""
-        installed, _ = self.choice.installed()
-        return (*self.choice.parts, *installed.values())
+        """The parts that it can name, which come with raysim."""
+        return self.choice.parts
 
     def holds(self, part: type[Part]) -> bool:
         """Whether the key can hold the part, which may be a user's own class."""

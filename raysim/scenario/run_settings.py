@@ -140,10 +140,10 @@ class RunSettings(Part):
     those that they set aside (`data.validation`); they are the same clients each time. Progress then shows the mean
     over them, and searches tune on it. null: none. Clients that are `data.unseen` are all evaluated after the last
     round, whatever this says. With peers: the number of peers that are evaluated; null: all."""
-    metrics: tuple[Annotated[Metric, OneOf(METRICS, "raysim.metrics"), BeforeValidator(metric_block)], ...] = ()
+    metrics: tuple[Annotated[Metric, OneOf(METRICS), BeforeValidator(metric_block)], ...] = ()
     """Metrics of all models that are evaluated, beside accuracy and loss: names, or custom functions as
     my_module:metric. All outputs of a model on a split are kept in memory for them."""
-    loss: Annotated[TrainingLoss, OneOf(TRAINING_LOSSES, "raysim.losses"), BeforeValidator(loss_block)] | None = None
+    loss: Annotated[TrainingLoss, OneOf(TRAINING_LOSSES), BeforeValidator(loss_block)] | None = None
     """Loss that training minimises, unless the algorithm says otherwise, and that evaluations show as `loss`: a name,
     or a custom function as my_module:loss. null: cross-entropy of labels, half the squared error of targets."""
     compare_updates: bool = False
@@ -158,10 +158,10 @@ class RunSettings(Part):
     on_divergence: Literal["stop", "go_on"] = "stop"
     """What to do when a loss, an update or a model is not finite. stop: the run ends there, with status diverged, and
     its tables stay. go_on: it continues to the end. Either way, run.json says what was not finite first."""
-    observers: tuple[Annotated[Observer, OneOf(OBSERVERS, "raysim.observers")], ...] = ()
+    observers: tuple[Annotated[Observer, OneOf(OBSERVERS)], ...] = ()
     """Who follows the progress of the run: names, or custom classes as my_module:MyObserver. Results do not depend on
     them."""
-    log: tuple[Annotated[Tracker, OneOf(TRACKERS, "raysim.trackers")], ...] = ()
+    log: tuple[Annotated[Tracker, OneOf(TRACKERS)], ...] = ()
     """Trackers of experiments that the run is sent to: names, or custom classes as my_module:MyTracker. Results do
     not depend on them."""
     checkpoint: Checkpointing = Checkpointing()

@@ -68,17 +68,17 @@ class Scenario(Part):
     """Name of the runs, which their folders' names start with and reports show."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Seed of all draws: who holds which data, the first model, batches, delays, who is picked."""
-    data: Annotated[Federated | Quadratic, OneOfSources(SOURCES, "raysim.data")]
+    data: Annotated[Federated | Quadratic, OneOfSources(SOURCES)]
     """Data set, and who holds which of its samples."""
-    server_data: Annotated[ServerData, OneOf(SERVER_DATA, "raysim.server_data")] = NoServerData()
+    server_data: Annotated[ServerData, OneOf(SERVER_DATA)] = NoServerData()
     """Samples that the server itself holds."""
     public: Public = NO_PUBLIC
     """Samples without labels that all clients have; some algorithms need them."""
-    model: Annotated[ModelPart, OneOf(MODELS, "raysim.models"), BeforeValidator(model_block)]
+    model: Annotated[ModelPart, OneOf(MODELS), BeforeValidator(model_block)]
     """The network that clients train."""
-    algorithm: Annotated[Central | Peer, OneOf(ALGORITHMS, "raysim.algorithms")]
+    algorithm: Annotated[Central | Peer, OneOf(ALGORITHMS)]
     """Algorithm."""
-    topology: Annotated[Topology, OneOf(TOPOLOGIES, "raysim.topologies")] | None = None
+    topology: Annotated[Topology, OneOf(TOPOLOGIES)] | None = None
     """Which peers are neighbours. Algorithms without a server need it; others must not have it."""
     local: Local = Local()
     """How clients train."""

@@ -7,13 +7,12 @@ from typing import Annotated, Any, Self, get_args
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, TypeAdapter
 from pydantic_core import CoreSchema, core_schema
 
-from raysim.parts.own import registered
 from raysim.parts.part import OWN, OneOf, Part, names_of
 from raysim.schedules.schedule import SCHEDULES, Schedule
 from raysim.terms import Moment
 
 SCHEDULE = "schedule"  # the title of what stands for a schedule in the JSON Schema
-CHOICE = OneOf(SCHEDULES, "raysim.schedules")
+CHOICE = OneOf(SCHEDULES)
 
 
 class Schedulable(Part):
@@ -105,4 +104,4 @@ def _serialized(value: Any, number: Callable[[Any], Any]) -> Any:
 
 
 def _names() -> list[str]:
-    return [*(names_of(schedule)[0] for schedule in SCHEDULES), *registered("raysim.schedules")]
+    return [names_of(schedule)[0] for schedule in SCHEDULES]

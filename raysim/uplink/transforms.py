@@ -24,4 +24,4 @@ UPLINKS: tuple[type[Uplink], ...] = (
     Ternary,
     Sign,
 )
-AnUplink = Annotated[Uplink, OneOf(UPLINKS, "raysim.uplink")]
+AnUplink = Annotated[Uplink, OneOf(UPLINKS)]

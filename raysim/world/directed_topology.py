@@ -20,7 +20,7 @@ class Directed(Topology):
 
     directed: ClassVar[bool] = True
 
-    weights: Annotated[Weighting, OneOf(WEIGHTINGS, "raysim.mixing_weights")] = EqualWeights()
+    weights: Annotated[Weighting, OneOf(WEIGHTINGS)] = EqualWeights()
     """Weights of neighbours' messages: of what a peer hears or, for algorithms that push, of what it sends."""
 
 

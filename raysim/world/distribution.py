@@ -127,7 +127,7 @@ class Exponential(Distribution):
 
 
 DISTRIBUTIONS: tuple[type[Distribution], ...] = (Constant, HalfNormal, LogNormal, Uniform, Exponential)
-AnyDistribution = Annotated[Distribution, OneOf(DISTRIBUTIONS, "raysim.distributions")]
+AnyDistribution = Annotated[Distribution, OneOf(DISTRIBUTIONS)]
 
 
 def each_drawn(base: Any, what: str) -> tuple[type[Any], ...]:

@@ -24,7 +24,7 @@ class Equi(Redrawn):
 
     connected: ClassVar[bool] = False
 
-    weights: Annotated[Weighting, OneOf(WEIGHTINGS, "raysim.mixing_weights")] = OwnWeights()
+    weights: Annotated[Weighting, OneOf(WEIGHTINGS)] = OwnWeights()
     """Weights of neighbours' messages. own: those of the paper."""
 
 

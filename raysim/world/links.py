@@ -166,4 +166,4 @@ def _or_a_file(value: Any) -> Any:
     return {"name": "trace", "path": value} if is_file else value
 
 
-SomeLinks = Annotated[Links, OneOf(LINKS, "raysim.links"), BeforeValidator(_or_a_file)]
+SomeLinks = Annotated[Links, OneOf(LINKS), BeforeValidator(_or_a_file)]

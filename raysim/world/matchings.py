@@ -58,11 +58,11 @@ class Matcha(Redrawn):
     connected: ClassVar[bool] = False
 
     name: str = "matcha"
-    of: Annotated[Topology, OneOf(_BASES, "raysim.topologies"), Field(examples=[{"name": "ring"}])]
+    of: Annotated[Topology, OneOf(_BASES), Field(examples=[{"name": "ring"}])]
     """The graph whose edges are used. It is drawn once."""
     budget: Annotated[float, Field(gt=0, le=1), Unit("fraction")] = 0.5
     """Expected share of the matchings that are active in a round (CB). 1: all, always."""
-    weights: Annotated[Weighting, OneOf(WEIGHTINGS, "raysim.mixing_weights")] = OwnWeights()
+    weights: Annotated[Weighting, OneOf(WEIGHTINGS)] = OwnWeights()
     """Weights of neighbours' messages. own: alpha of the paper."""
     redraw_every: Rounds | None = 1
     """Number of rounds after which other matchings are active."""

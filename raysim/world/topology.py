@@ -32,7 +32,7 @@ class Topology(Part):
     """
 
     name: str
-    weights: Annotated[Weighting, OneOf(WEIGHTINGS, "raysim.mixing_weights")] = Metropolis()
+    weights: Annotated[Weighting, OneOf(WEIGHTINGS)] = Metropolis()
     """Weights of neighbours' messages, for algorithms that mix by weights: of what a peer hears or, for algorithms that
     push, of what it sends."""
     step: Annotated[float, Field(gt=0, le=1)] = 1.0

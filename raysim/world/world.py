@@ -61,7 +61,7 @@ class Dispatch(Part):
     tiers: Count | None = None
     """Number of tiers, with `per_tier`. Clients are sorted by how long their first update takes or would take, and cut
     into tiers of equal numbers, the fastest first."""
-    policy: Annotated[Policy, OneOf(POLICIES, "raysim.policies")] = UniformPolicy()
+    policy: Annotated[Policy, OneOf(POLICIES)] = UniformPolicy()
     """How `per_round`, `concurrency` or `per_tier` picks clients among those that are idle and available."""
     picks: tuple[tuple[int, ...], ...] | None = None
     """Clients to pick: for each round, a list of their numbers."""
@@ -132,9 +132,9 @@ class World(Part):
     or is lost, at the same times as there. All other keys are those of that run; only `staleness` may be given anew."""
     dispatch: Dispatch = Dispatch()
     """Which clients are picked, and when. Needed with a server; without one, all peers train all the time."""
-    delay: Annotated[Delay, OneOf(DELAYS, "raysim.delays")] = NoDelay()
+    delay: Annotated[Delay, OneOf(DELAYS)] = NoDelay()
     """How long a client takes from dispatch to arrival or, without a server, how long a peer's training takes."""
-    availability: Annotated[Availability, OneOf(AVAILABILITY, "raysim.availability")] = Always()
+    availability: Annotated[Availability, OneOf(AVAILABILITY)] = Always()
     """Which clients can be picked at what time."""
     dropout: Dropout = Dropout()
     """How often picked clients never report."""
@@ -144,7 +144,7 @@ class World(Part):
     FADAS, and rounds where a round does, if there are rounds."""
     synchronous: bool = True
     """For peers only. true: all wait for all, round by round. false: each peer mixes when its own training is over."""
-    edge_delay: Annotated[EdgeDelay, OneOf(EDGE_DELAYS, "raysim.edge_delays")] = ConstantEdgeDelay(value=0.0)
+    edge_delay: Annotated[EdgeDelay, OneOf(EDGE_DELAYS)] = ConstantEdgeDelay(value=0.0)
     """For peers only: how long a message to a neighbour takes, in seconds."""
     watts: Annotated[Positive, Unit("W")] | tuple[Annotated[Positive, Unit("W")], ...] | None = None
     """Power of a client, or peer, while it is under way, for comparisons by energy: one number, or a list with one for

@@ -1,10 +1,8 @@
-"""Parts of one's own, of every kind: by module and class, as objects, and as installed packages register them."""
+"""Parts of one's own, of every kind: by module and class, and as objects."""
 
-import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -111,7 +109,7 @@ def objects(raw: Any, module: Any = toys_parts) -> Any:
     return (federated(part) if issubclass(part, Source) else part)(**block)
 
 
-GROUPS = {kind.choice.group: kind.choice for kind in kinds() if kind.choice.bases[0].__name__ != "Images"}
+KINDS = {kind.key: kind.choice for kind in kinds() if kind.choice.bases[0].__name__ != "Images"}
 
 
 # --- runs -------------------------------------------------------------------------------------------------------------
@@ -119,16 +117,15 @@ GROUPS = {kind.choice.group: kind.choice for kind in kinds() if kind.choice.base
 
 def test_the_toys_are_of_every_kind() -> None:
     missing = []
-    for group, kind in GROUPS.items():
+    for group, kind in KINDS.items():
         classes = [value for value in vars(toys_parts).values() if isinstance(value, type)]
         if not any(issubclass(c, kind.bases) and c.__module__ == "toys_parts" for c in classes):
             missing.append(group)
     assert missing == []
-    assert None not in GROUPS
 
 
 def test_every_base_class_is_where_messages_say() -> None:
-    for kind in GROUPS.values():
+    for kind in KINDS.values():
         for base in kind.bases:
             module, _, name = own.public_path(base).rpartition(".")
             assert getattr(import_module(module), name) is base
@@ -258,9 +255,9 @@ def test_functions_and_modules_of_a_notebook_work_in_other_processes_too(tmp_pat
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("group", KINDS)
 def test_a_class_of_another_kind_is_refused_for_every_kind(group: str) -> None:
-    kind = GROUPS[group]
+    kind = KINDS[group]
     with pytest.raises(own.WrongClass, match=f"must name a subclass of raysim\\..*{kind.bases[0].__name__}.*JSONDec"):
         kind.find("json:JSONDecoder")
     with pytest.raises(own.WrongClass, match="whose import raises AttributeError"):
@@ -394,63 +391,3 @@ def test_an_object_that_does_not_fit_the_rest_is_refused_before_a_run(tmp_path: 
     with pytest.raises(raysim.ScenarioError, match=r"mlp takes .*, and quadratic holds functions"):
         raysim.run(scenarios[1], out=tmp_path / "wrong", inline=True)
     assert not (tmp_path / "wrong").exists()
-
-
-# --- installed packages -----------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Installs packages of the given names that register entry points."""
-    monkeypatch.syspath_prepend(tmp_path)
-
-    def to(package: str, entry_points: str) -> None:
-        folder = tmp_path / f"{package}-1.0.dist-info"
-        folder.mkdir()
-        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
-        (folder / "entry_points.txt").write_text(entry_points)
-        own.registered.cache_clear()
-
-    yield to
-    own.registered.cache_clear()
-
-
-def test_an_installed_package_registers_parts(install: Any, tmp_path: Path) -> None:
-    install("extra", "[raysim.delays]\nslow = toys_parts:Slow\n[raysim.models]\ntwo_layers = toys_parts:TwoLayers\n")
-    raw = override(server(), model="two_layers", world__delay={"name": "slow", "share": 0.4})
-    scenario = raysim.parse_scenario(raw)
-    assert isinstance(scenario.world.delay, toys_parts.Slow)
-    assert scenario.resolved()["world"]["delay"]["name"] == "slow"
-    raw["world"]["delay"] = toys_parts.Slow(share=0.4)
-    assert raysim.parse_scenario(raw) == scenario
-    result = raysim.run(scenario, out=tmp_path, inline=True)
-    assert str(result.module())
-    assert set(result.info["depends_on"]["modules"]) == {"toys_parts"}
-    wrong = problem(override(raw, world__delay={"name": "slow", "shar": 1}))
-    assert wrong == "world.delay.shar: unknown key (did you mean 'share'?); known here: name, unit, share"
-    assert "slow" in command("list").stdout
-    schema = json.loads(command("schema").stdout)["$defs"]["World"]["properties"]["delay"]["anyOf"]
-    assert "slow" in schema[0]["enum"]
-    (block,) = (choice for choice in schema if choice.get("description") == "Some clients are slow.")
-    assert block["properties"]["share"]["maximum"] == 1
-    assert (block["properties"]["name"], block["required"]) == ({"const": "slow"}, ["name"])
-
-
-def test_entry_points_that_are_wrong_are_told_and_break_no_others(install: Any) -> None:
-    install("one", "[raysim.delays]\nnone = toys_parts:Slow\nslow = toys_parts:Slow\ngone = no_such_module:Delay\n")
-    install("two", "[raysim.delays]\nfast = toys_parts:Slow\nother = toys_parts:Turns\ntwice = toys_parts:Slow\n")
-    install("three", "[raysim.delays]\ntwice = toys_parts:Slow\n")
-    assert command("list", "delay").stdout.count("Some clients are slow.") == 1
-    answer = command("list")
-    assert answer.exit_code == 0
-    said = " ".join(answer.stderr.split())
-    for expected in (
-        "raysim.delays: 'none' is the name of a part of raysim, and stays it; rename the other",
-        "raysim.delays: 'gone' of the package one cannot be imported from no_such_module:Delay: ModuleNotFoundError",
-        "raysim.delays: toys_parts:Slow: must have `name: str = 'fast'`, under which two registers it, got 'slow'",
-        "raysim.delays: must name a subclass of raysim.world.Delay, got 'toys_parts:Turns', which is",
-        "raysim.delays: must be registered by one package only, got 'twice' of three and two; remove one of them",
-    ):
-        assert expected in said
-    assert raysim.parse_scenario(override(server(), world__delay="none")).world.delay.least == 0
-    assert problem(override(server(), world__delay="gone")).startswith("world.delay.name: 'gone' of the package one")

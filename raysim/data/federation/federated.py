@@ -31,7 +31,7 @@ from raysim.parts.errors import BadValue, quoted
 from raysim.parts.part import Fraction, OneOf, Part, Unit, spell_out
 
 PARTITIONS: tuple[type[Partitioner], ...] = (Iid, Dirichlet, DirichletClients, Shards, Classes, Natural, Indices)
-Partition = Annotated[Partitioner, OneOf(PARTITIONS, "raysim.partitions")]
+Partition = Annotated[Partitioner, OneOf(PARTITIONS)]
 LocalTest = Annotated[Fraction, Unit("fraction")] | Literal["test"]
 
 
@@ -93,7 +93,7 @@ class Federated(Source):
     noisy_labels: Literal["wrong", "random"] = "wrong"
     """What a noisy label is. wrong: one of the other labels. random: one of all labels, so it may be the right one. All
     of them are equally likely."""
-    skew: Annotated[FeatureSkew, OneOf(FEATURE_SKEWS, "raysim.feature_skews")] | None = None
+    skew: Annotated[FeatureSkew, OneOf(FEATURE_SKEWS)] | None = None
     """How the inputs of clients differ: each client's training samples and its own test samples are changed in a way of
     its own whenever they are fetched. The global test set and the server's and public samples are not, and neither are
     training and validation samples where a model is evaluated on those of all clients together (`run.evaluate_on`).
@@ -204,17 +204,12 @@ def divided(source: Source, **keys: Any) -> Federated:
 class OneOfSources(OneOf):
     """One of several sources of data, each with the keys of `Federated` beside its own."""
 
-    def __init__(self, sources: Iterable[type[Source]], group: str | None = None) -> None:
-        super().__init__(map(federated, sources), group)
+    def __init__(self, sources: Iterable[type[Source]]) -> None:
+        super().__init__(map(federated, sources))
 
     def find(self, name: str) -> type[Part] | None:
         found: Any = super().find(name)
         return federated(found) if found else None
-
-    def installed(self) -> tuple[dict[str, type[Part]], list[str]]:
-        found, wrong = super().installed()
-        sources: dict[str, Any] = dict(found)
-        return {name: federated(source) for name, source in sources.items()}, wrong
 
     def _validate(self, value: Any, among_parts: Callable[[Any], Any]) -> Any:
         if isinstance(value, Source) and federated(type(value)) is not type(value):

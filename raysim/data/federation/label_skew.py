@@ -90,7 +90,7 @@ class DirichletClients(Partitioner):
     name: str = "dirichlet_clients"
     alpha: Positive
     """Concentration. Small: each client has few labels; large: all clients have the same mix of labels."""
-    sizes: Annotated[Sizes, OneOf(SIZES, "raysim.sizes")] = EqualSizes()
+    sizes: Annotated[Sizes, OneOf(SIZES)] = EqualSizes()
     """How many samples each client gets. Others than `equal` skew labels and sizes."""
 
     def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
@@ -151,7 +151,7 @@ class Classes(Partitioner):
     ICML 2021)."""
     samples_per_class: Samples | None = None
     """Number of samples of a block. null: the samples of a label are all given out, in blocks as `sizes` says."""
-    sizes: Annotated[Sizes, OneOf(SIZES, "raysim.sizes")] = EqualSizes()
+    sizes: Annotated[Sizes, OneOf(SIZES)] = EqualSizes()
     """How the samples of a label are shared by the clients that hold it: equally, or in proportion to sizes that are
     drawn for all clients, so that labels and sizes are skewed."""
 

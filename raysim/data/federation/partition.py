@@ -67,7 +67,7 @@ class Iid(Partitioner):
     """Shuffles the samples and cuts them in parts: every client has about the same mix of labels."""
 
     name: str = "iid"
-    sizes: Annotated[Sizes, OneOf(SIZES, "raysim.sizes")] = EqualSizes()
+    sizes: Annotated[Sizes, OneOf(SIZES)] = EqualSizes()
     """How many samples each client gets."""
 
     @property

@@ -138,7 +138,7 @@ class OutOfDomain(ServerData):
     in_domain: ClassVar[bool] = False
 
     name: str = "out_of_domain"
-    data: Annotated[Images, _NamedOnly(IMAGES, "raysim.data")]
+    data: Annotated[Images, _NamedOnly(IMAGES)]
     """An image data set, without the keys that say who holds what, such as `clients`."""
     samples: Samples | None = None
     """Number of its training samples that the server has, drawn at random. null: all."""

@@ -64,7 +64,7 @@ class Text(Source):
     """
     label: str | None = None
     """Column of the labels, which are texts, whole numbers or booleans; for classify only."""
-    tokenizer: Annotated[Tokenizer, OneOf(TOKENIZERS, "raysim.tokenizers")] = Bytes()
+    tokenizer: Annotated[Tokenizer, OneOf(TOKENIZERS)] = Bytes()
     """How texts become tokens."""
     length: Annotated[Count, Unit("tokens")] = 128
     """Most tokens of a sample. Longer texts are cut at their ends; prompts before an answer at their beginnings."""
