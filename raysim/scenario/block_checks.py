@@ -18,7 +18,7 @@ from raysim.data.sources.synthetic import LinearRegression, Quadratic
 from raysim.local import Local
 from raysim.local.augment import AugmentFunction, MixUp
 from raysim.parts.errors import Problem
-from raysim.parts.part import Part, as_lists
+from raysim.parts.part import Part
 from raysim.parts.rng import Stream
 from raysim.scenario.explain import explain
 from raysim.scenario.schema import Scenario
@@ -26,7 +26,7 @@ from raysim.terms import Moment
 from raysim.uplink.bounds import adapting
 from raysim.uplink.memory import is_shadow
 from raysim.uplink.problems import downlink_problems, increment_problems, list_problems
-from raysim.world import Delay, World
+from raysim.world import Delay
 from results.location import is_local, location
 from results.texts import quoted
 
@@ -180,9 +180,6 @@ def _training_problems(scenario: Scenario) -> list[Problem]:
     return [problem for problem in found if problem.path.startswith("local")]
 
 
-_OF_THE_RECORD = ("dispatch", "delay", "availability", "dropout")  # keys that a replay takes from the run
-
-
 def file_problems(scenario: Scenario, *, fetch: bool = False) -> Iterator[Problem]:
     """Yields problems whose paths start at the scenario.
 
@@ -193,9 +190,6 @@ def file_problems(scenario: Scenario, *, fetch: bool = False) -> Iterator[Proble
         return fetch or all(is_local(location(path)) for path in part.reads())
 
     world, clients = scenario.world, scenario.data.participants
-    if world.replay is not None and scenario.has_server:
-        yield from _problem("world.replay", lambda: _check_replay(scenario))
-        return  # nothing else is used
     if known(world.delay):
         problems = list(_problem("world.delay", lambda: _check_delay(scenario)))
         yield from problems or _problem("world.watts", lambda: require_power(scenario))
@@ -203,8 +197,6 @@ def file_problems(scenario: Scenario, *, fetch: bool = False) -> Iterator[Proble
         yield from _problem("world.availability", lambda: world.availability.check(clients))
     if known(world.links):
         yield from _problem("world.links", lambda: world.links.check(clients))
-    if world.dispatch.order is not None and known(world.dispatch):
-        yield from _problem("world.dispatch.order", lambda: _check_order(world, clients, scenario.run.rounds))
 
 
 def _problem(path: str, check: Callable[[], None]) -> Iterator[Problem]:
@@ -219,35 +211,6 @@ def _check_delay(scenario: Scenario) -> None:
     delay.check(scenario.data.participants)
     if type(delay).watts is not Delay.watts:
         require_each(delay.watts(Stream(scenario.seed, "delay"), clients), clients, type(delay).__name__)
-
-
-def _check_order(world: World, clients: int, rounds: int | None) -> None:
-    world.order.check(clients)
-    wanted = (rounds or 0) * (world.dispatch.per_round or 0)
-    if rounds is None and world.dispatch.per_round:
-        raise ValueError("needs run.rounds beside per_round, for it names the clients of each round, got null; set it")
-    if (given := len(world.order.clients)) < wanted:
-        raise ValueError(f"must name a client for each of {wanted} dispatches, got {given}; lower run.rounds")
-
-
-def _check_replay(scenario: Scenario) -> None:
-    """Raises ValueError if the scenario cannot replay the run."""
-    world, recorded, rounds = scenario.world, scenario.world.recorded, scenario.run.rounds
-    resolved = world.model_dump(mode="json", serialize_as_any=True)
-    others = [key for key in _OF_THE_RECORD if as_lists(resolved[key]) != as_lists(recorded.world[key])]
-    if others:
-        raise ValueError(f"must go with the other keys of that run, got another `{others[0]}`; leave it out")
-    if world.dispatch.tiers and recorded.seed != scenario.seed:
-        text = f"must have the seed of that run, {recorded.seed}, for tiers follow from it, got {scenario.seed}"
-        raise ValueError(f"{text}; set seed: {recorded.seed}")
-    if recorded.clients not in (None, scenario.data.clients):
-        text = f"must be a run with as many clients, {scenario.data.clients}, got one with {recorded.clients}"
-        raise ValueError(f"{text}; set data.clients to that")
-    recorded.script.check(scenario.data.participants)
-    if world.has_rounds and rounds is None:
-        raise ValueError(f"needs run.rounds, of which that run has {recorded.rounds}, got null; set it")
-    if world.has_rounds and rounds is not None and rounds > recorded.rounds:
-        raise ValueError(f"must be a run of at least {rounds} rounds, got {recorded.rounds}; lower run.rounds")
 
 
 def watts_of(scenario: Scenario) -> float | list[float] | None:

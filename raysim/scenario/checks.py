@@ -123,7 +123,7 @@ def _never_stale(scenario: Scenario) -> bool:
     world, trigger = scenario.world, scenario.central.trigger
     waits = world.has_rounds and world.round_length is None and world.dispatch.reports is None
     late = isinstance(trigger, Buffer) or trigger.late == "keep"
-    return waits and late and world.delay.unit == "seconds" and world.replay is None
+    return waits and late and world.delay.unit == "seconds"
 
 
 def _picked(scenario: Scenario) -> int | None:

@@ -73,7 +73,7 @@ def _block_problems(scenario: Scenario) -> Iterator[Problem]:
 
 def _key_problems(world: World, algorithm: Central) -> Iterator[Problem]:
     if not world.dispatch.given:
-        text = "must have exactly one of per_round, probability, concurrency, per_tier, picks, order, got none"
+        text = "must have exactly one of per_round, probability, concurrency, per_tier and picks, got none"
         yield Problem("world.dispatch", text)
     for key, value in _given(world, "synchronous", "edge_delay", "loss", "on_loss", "leave", "join", "links"):
         text = f"is for peers only, and {algorithm.name} has a server, got {quoted(value)}; leave it out"
@@ -117,7 +117,7 @@ def _script_problems(world: World, clients: int, rounds: int | None) -> Iterator
             yield Problem(f"{path}.{round}", f"must name a client once only, got {twice} more than once")
     if isinstance(world.delay, ScriptedDelay):
         needed = Counter(client for picked in picks[:rounds] for client in picked)
-        given = {client: len(delays) for client, delays in enumerate(world.delay.script)}
+        given = {client: len(delays) for client, delays in enumerate(world.delay.delays)}
         short = [
             f"{given.get(client, 0)} of {times} for client {client}"
             for client, times in sorted(needed.items())
@@ -125,7 +125,7 @@ def _script_problems(world: World, clients: int, rounds: int | None) -> Iterator
         ]
         if short:
             text = f"must hold a delay for every time that a client is picked, got {', '.join(short)}; add the others"
-            yield Problem(f"world.delay.{'path' if world.delay.path else 'delays'}", text)
+            yield Problem("world.delay.delays", text)
 
 
 def _time_problems(scenario: Scenario) -> Iterator[Problem]:
@@ -178,7 +178,7 @@ def peer_problems(scenario: Scenario) -> Iterator[Problem]:
         yield Problem("data.unseen", f"must be 0, for peers all train, got {scenario.data.unseen:g}; leave it out")
     if scenario.run.save_clients:
         yield Problem("run.save_clients", "must be false for peers, whose models are always kept; leave it out")
-    for key, _ in _given(scenario.world, "replay", "dispatch", "dropout", "staleness"):
+    for key, _ in _given(scenario.world, "dispatch", "dropout", "staleness"):
         text = f"must not be given, for {name} has no server, and peers are at work while they are there; leave it out"
         yield Problem(f"world.{key}", text)
     if not isinstance(scenario.world.availability, Always) and (scenario.peer.pairs or scenario.peer.lag):
@@ -251,8 +251,8 @@ def _peer_times(scenario: Scenario) -> Iterator[Problem]:
     elif isinstance(world.delay, ScriptedDelay) and rounds is None:
         yield Problem("run.rounds", "must be given where world.delay lists the delays of each round; set it")
     elif isinstance(world.delay, ScriptedDelay) and rounds is not None:
-        given = dict(enumerate(map(len, world.delay.script)))
+        given = dict(enumerate(map(len, world.delay.delays)))
         short = (peer for peer in range(scenario.data.clients) if given.get(peer, 0) < rounds)
         if first := list(islice(short, 10)):
             text = f"must hold a delay for each of {rounds} rounds, got fewer for peers {first}; add the others"
-            yield Problem(f"world.delay.{'path' if world.delay.path else 'delays'}", text)
+            yield Problem("world.delay.delays", text)

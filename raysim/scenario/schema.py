@@ -162,7 +162,7 @@ class Scenario(Part):
     @property
     def needs_cost(self) -> bool:
         """Whether the timeline must be given the costs of updates."""
-        return self.world.delay.needs_cost and self.world.replay is None
+        return self.world.delay.needs_cost
 
     @property
     def foresees_bytes(self) -> bool:
@@ -180,7 +180,7 @@ class Scenario(Part):
     @property
     def needs_losses(self) -> bool:
         """Whether it is known only once clients have trained who is picked next."""
-        return self.has_server and self.world.replay is None and self.world.dispatch.policy.needs_losses
+        return self.has_server and self.world.dispatch.policy.needs_losses
 
     @property
     def follows_training(self) -> bool:

@@ -2,7 +2,6 @@
 
 import math
 from abc import abstractmethod
-from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
@@ -11,7 +10,6 @@ from raysim.parts.errors import BadInput, BadValue
 from raysim.parts.part import NonNegative, Part, Seconds, Unit, is_number
 from raysim.parts.rng import Stream
 from raysim.world import distribution
-from raysim.world.trace_file import read_trace
 
 TimeUnit = Literal["rounds", "seconds"]
 
@@ -166,53 +164,22 @@ class ComputeDelay(Delay):
 
 
 class ScriptedDelay(Delay):
-    """Delays are given, as lists or in a file: client i's dispatches take delays[i][0], delays[i][1], ... in turn."""
+    """Delays are given: client i's dispatches take delays[i][0], delays[i][1], ... in turn."""
 
     name: str = "scripted"
     unit: TimeUnit = "rounds"
-    delays: Annotated[tuple[tuple[NonNegative, ...], ...], Field(examples=[[[0.0, 2.0], [1.0]]]), Unit("`unit`")] = ()
+    delays: Annotated[tuple[tuple[NonNegative, ...], ...], Field(examples=[[[0.0, 2.0], [1.0]]]), Unit("`unit`")]
     """A list for each client, with the delay of each of its dispatches, in `unit`."""
-    path: str | None = None
-    """Instead of `delays`: a CSV file, or a Parquet file whose name ends in .parquet. Its columns are `client` and
-    `delay`, in `unit`, and each client's rows are in the order of its dispatches; other columns are not read."""
-
-    @model_validator(mode="after")
-    def _one_of_both(self) -> Self:
-        if bool(self.delays) == (self.path is not None):
-            raise ValueError(f"must have exactly one of `delays` and `path`, got {'both' if self.path else 'neither'}")
-        return self
-
-    def reads(self) -> tuple[str, ...]:
-        return (self.path,) if self.path else ()
-
-    def check(self, clients: int) -> None:
-        if self.path and len(self.script) > clients:
-            raise ValueError(f"{self.path}: must name clients 0 to {clients - 1}, got {len(self.script) - 1}")
-
-    @cached_property
-    def script(self) -> tuple[tuple[float, ...], ...]:
-        """The delays of each client. A file is read once, and travels with the scenario to where the timeline is."""
-        return self.delays if self.path is None else _read_delays(self.path)
 
     @property
     def least(self) -> float:
-        return min((delay for of_client in self.script for delay in of_client), default=0.0)
+        return min((delay for of_client in self.delays for delay in of_client), default=0.0)
 
     def duration(self, stream: Stream, client: int, number: int, cost: Cost | None) -> float:
-        scripted = self.script[client] if client < len(self.script) else ()
+        scripted = self.delays[client] if client < len(self.delays) else ()
         if number >= len(scripted):
             raise BadValue(
-                f"{self.path or 'world.delay.delays'}: must hold a delay for every dispatch, got {len(scripted)} for "
-                f"client {client}, which is dispatched once more; add one"
+                f"world.delay.delays: must hold a delay for every dispatch, got {len(scripted)} for client {client}, "
+                "which is dispatched once more; add one"
             )
         return scripted[number]
-
-
-def _read_delays(path: str) -> tuple[tuple[float, ...], ...]:
-    trace = read_trace(path)
-    trace.require("client", "delay")
-    clients = trace.clients()
-    delays: list[list[float]] = [[] for _ in range(max(clients) + 1)]
-    for client, delay in zip(clients, trace.numbers("delay").tolist(), strict=True):
-        delays[client].append(delay)
-    return tuple(map(tuple, delays))

@@ -2,16 +2,16 @@
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raysim.parts.errors import BadInput, BadValue
+from raysim.parts.errors import BadInput
 from raysim.parts.rng import Stream
 from raysim.world.availability import Always
 from raysim.world.policies import Candidates, Reports, UniformPolicy
 from raysim.world.roster import Roster, Tiers
-from raysim.world.script import Script, picked_by_round
 from raysim.world.server_happening import Dispatched
 from raysim.world.world import World
 
@@ -22,11 +22,6 @@ class Picker(ABC):
     samples: the number of samples that each client trains on, (clients,); a client with none is never picked. roster:
     whose idle clients have samples and are not in flight; the timeline keeps it up to date.
     """
-
-    timed = False
-    """Whether clients are dispatched at given times only, and never because others have arrived."""
-    over = "no client is left to pick"
-    """The reason that a run gives when it ends early because nobody is in flight or can be dispatched."""
 
     def __init__(self, world: World, samples: NDArray[np.int64], seed: int) -> None:
         self.roster = Roster(samples > 0)
@@ -39,7 +34,7 @@ class Picker(ABC):
     def pick(self, time: float, round: int, in_flight: int, serial: int) -> list[int]:
         """Returns the clients to dispatch now. serial: the number of the next dispatch in the run.
 
-        Raises ValueError if clients are given that cannot be picked.
+        Raises BadInput if clients are given that cannot be picked.
         """
 
     def hear(self, dispatched: Dispatched, loss: float, staleness: float) -> None:
@@ -136,62 +131,23 @@ class PoissonPicker(Picker):
         return [client for client in np.flatnonzero(drawn).tolist() if client in self.roster]
 
 
-class ScriptPicker(Picker):
-    """Picks clients in the order of a script, each when it is wanted and, if the script has times, when it is due.
+class GivenPicker(Picker):
+    """Picks the clients that are listed for each round."""
 
-    A client that is still under way when it is its turn keeps all later ones waiting, unless its time is given.
-    """
-
-    def __init__(self, world: World, samples: NDArray[np.int64], seed: int, script: Script) -> None:
+    def __init__(self, world: World, samples: NDArray[np.int64], seed: int, picks: Sequence[Sequence[int]]) -> None:
         super().__init__(world, samples, seed)
-        script.check(len(samples))
-        if not script.by_round and (without := [one for one in np.unique(script.clients).tolist() if not samples[one]]):
-            raise BadValue(
-                f"{script.source}: must dispatch clients with samples to train on, got {without[:3]}, with none"
-            )
-        self.timed = world.dispatch.given == ["order"]
-        self.over = script.over
-        self._source, self._by_round, self._clients = script.source, script.by_round, script.clients.tolist()
-        self._times = [0.0] * len(self._clients) if script.times is None else script.times.tolist()
-        self._next = 0  # place of the next dispatch in the script
+        self._picks = picks
 
     def pick(self, time: float, round: int, in_flight: int, serial: int) -> list[int]:
-        wanted, picked = self._room(round, in_flight), list[int]()
-        while self._is_left and len(picked) < wanted and self._times[self._next] <= time:
-            client = self._clients[self._next]
-            if client in picked or not self.roster.idle[client]:
-                self._wait(client, time, round)
-                break
-            picked.append(client)
-            self._next += 1
-        return picked
-
-    def next_look(self, time: float, in_flight: int) -> float | None:
-        if not self._is_left:
-            return None
-        return self._times[self._next] if self.timed else super().next_look(time, in_flight)
-
-    @property
-    def _is_left(self) -> bool:
-        return self._next < len(self._clients)
-
-    def _room(self, round: int, in_flight: int) -> float:
-        if self.timed:
-            return math.inf
-        return len(self._dispatch.picks[round]) if self._dispatch.picks else self._wanted(in_flight)
-
-    def _wait(self, client: int, time: float, round: int) -> None:
-        """Raises ValueError if a client that is under way must be dispatched now, or should have been before."""
-        if self._by_round:
-            must = f"idle clients, got {client}, which is under way or gone; pick it after its update has arrived"
+        for client in self._picks[round]:
             if not self._samples[client]:
                 must = f"clients with samples to train on, got {client}, which has none; take it out"
+            elif not self.roster.idle[client]:
+                must = f"idle clients, got {client}, which is under way or gone; pick it after its update has arrived"
+            else:
+                continue
             raise BadInput("world.dispatch.picks", f"round {round} must pick {must}")
-        if self.timed or 0 < self._times[self._next] < time:
-            raise BadValue(
-                f"{self._source}: dispatch {self._next} is of client {client} at {self._times[self._next]:g}, which is "
-                "then still under way, or gone; correct the times or the delays"
-            )
+        return [*self._picks[round]]
 
 
 def new_picker(
@@ -201,11 +157,9 @@ def new_picker(
     labels: NDArray[np.int64] | None = None,
     tiers: Tiers | None = None,
 ) -> Picker:
-    """Returns the picker that the world asks for. Raises ValueError if its script names clients without samples."""
-    if (script := world.script) is None and world.dispatch.picks is not None:
-        script = picked_by_round(world.dispatch.picks)
-    if script is not None:
-        return ScriptPicker(world, samples, seed, script)
+    """Returns the picker that the world asks for."""
+    if world.dispatch.picks is not None:
+        return GivenPicker(world, samples, seed, world.dispatch.picks)
     if (probability := world.dispatch.probability) is not None:
         return PoissonPicker(world, samples, seed, probability)
     return PolicyPicker(world, samples, seed, labels, tiers)

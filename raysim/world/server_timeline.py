@@ -28,7 +28,7 @@ from raysim.world.server_happening import Closed, Dispatched, Ended, Happening, 
 from raysim.world.steady import Steady
 from raysim.world.world import World
 
-_CLOSE, _OPEN, _ARRIVE, _LAST = range(4)  # priorities; the last one is of dispatches at given times
+_CLOSE, _OPEN, _ARRIVE = range(3)  # priorities
 
 
 class ServerTimeline:
@@ -82,7 +82,6 @@ class ServerTimeline:
             first = lambda client: cost(client, level(client, 0) if level else 1.0, 0, Moment())  # noqa: E731
         self._tiers = Tiers(tiers, samples, world.delay, self._delays, first) if tiers else None
         self._picker = new_picker(world, samples, seed, labels, self._tiers)
-        self._fates = world.script.fates if world.script else None
         self._steady: Steady | None = None
         plain = (cost, measured, loss, level, horizon.every_time) == (None,) * 5 and self._drop == 0
         if plain and isinstance(self._picker, PolicyPicker) and self._picker.steady and not self._has_rounds:
@@ -123,7 +122,7 @@ class ServerTimeline:
             self._clock.pass_to(end)
             yield self._within(end, "virtual_time", "its time was up")
         elif not self._over:  # nobody is in flight, and nobody ever will be
-            yield self._within(self._clock.now, "clients", self._picker.over)
+            yield self._within(self._clock.now, "clients", "no client is left to pick")
         yield from self._unfinished()
 
     def _within(self, time: float, ends: str | None = None, early: str | None = None) -> Closed:
@@ -149,7 +148,7 @@ class ServerTimeline:
             return
         if (look := self._picker.next_look(now, self.in_flight)) is not None:  # before anybody arrives
             self._look_pending = True
-            self._clock.schedule(look, _LAST if self._picker.timed else _OPEN, _OPEN)
+            self._clock.schedule(look, _OPEN, _OPEN)
 
     def _schedule_close(self) -> None:
         """Schedules the end of a round that was opened, once training that depends on it has begun."""
@@ -193,14 +192,11 @@ class ServerTimeline:
         self._picker.roster.move(client, idle=False)
         if self._tiers is not None:
             self._tiers.leaves(client)
-        if self._fates is None or soonest < math.inf:  # else it arrives after the end of the run that is replayed
-            self._clock.schedule(soonest, _ARRIVE, dispatched)
+        self._clock.schedule(soonest, _ARRIVE, dispatched)
         return dispatched
 
     def _fate(self, client: int, number: int, level: ModelKey) -> tuple[float, bool]:
         """Returns when a dispatch made now can arrive at the soonest, and whether it reports."""
-        if self._fates is not None:
-            return float(self._fates.arrives[self._flights.serial]), bool(self._fates.reports[self._flights.serial])
         reports, cost = self._drop == 0 or bool(self._drops(client, number).random() >= self._drop), None
         if self._cost is not None:
             moment = Moment(self.round, self.version, self._clock.now)
@@ -255,7 +251,7 @@ class ServerTimeline:
             if self.version > self.round:  # a server step counts as a round
                 self._happened.append(self._closed())
                 self.round = self.version
-            if not self._over and not self._picker.timed:  # the client that arrived is replaced
+            if not self._over:  # the client that arrived is replaced
                 self._open()
 
     def _close_tier(self, tier: int) -> None:

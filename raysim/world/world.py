@@ -1,7 +1,6 @@
 """The simulated world: who is picked, how long updates take, who is available, what becomes of messages."""
 
-from functools import cached_property
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -21,7 +20,6 @@ from raysim.world.delay import (
 from raysim.world.links import AllLinks, SomeLinks
 from raysim.world.network import EDGE_DELAYS, ConstantEdgeDelay, EdgeDelay
 from raysim.world.policies import POLICIES, Policy, UniformPolicy
-from raysim.world.script import Recorded, Script, read_order, read_recorded, recorded_world, run_files
 from raysim.world.trace_availability import TraceAvailability
 from raysim.world.trace_delay import TraceDelay
 
@@ -43,8 +41,7 @@ AVAILABILITY: tuple[type[Availability], ...] = (Always, RandomAvailability, Peri
 class Dispatch(Part):
     """Which clients are picked, and when. A client in flight is never picked.
 
-    Exactly one of `per_round`, `probability`, `concurrency`, `per_tier`, `picks` and `order` must be given, but `order`
-    may stand beside `per_round` or `concurrency`.
+    Exactly one of `per_round`, `probability`, `concurrency`, `per_tier` and `picks` must be given.
     """
 
     per_round: Clients | None = None
@@ -65,11 +62,6 @@ class Dispatch(Part):
     """How `per_round`, `concurrency` or `per_tier` picks clients among those that are idle and available."""
     picks: tuple[tuple[int, ...], ...] | None = None
     """Clients to pick: for each round, a list of their numbers."""
-    order: str | None = None
-    """CSV file of clients in the order in which they are picked, or a Parquet file, whose name ends in .parquet. Beside
-    `per_round` or `concurrency`, it needs a column `client`, and a client that is still in flight when it is its turn
-    keeps later ones waiting. Alone, it also needs a column `dispatched_at`, in seconds, and clients are picked then,
-    after updates that arrive at the same time. Other columns are not read."""
     round_s: Annotated[Positive, Unit("s")] | None = None
     """Length of a round in seconds, if delays are in seconds. null: a round then ends with its last arrival."""
     reports: Clients | None = None
@@ -81,20 +73,17 @@ class Dispatch(Part):
     def _at_most_one(self) -> Self:
         if len(self.given) > 1:
             raise ValueError(
-                f"must have exactly one of per_round, probability, concurrency, per_tier, picks, order, got "
-                f"{self.given}"
+                f"must have exactly one of per_round, probability, concurrency, per_tier and picks, got {self.given}"
             )
-        if self.order is not None and self.given not in (["order"], ["per_round"], ["concurrency"]):
-            raise ValueError(f"order must not be given beside {self.given[0]}; leave one of them out")
         if (self.per_tier is None) != (self.tiers is None):
             raise ValueError("must have both of per_tier and tiers, or none of them; add one, or leave the other out")
-        free = self.picks is None and self.order is None and self.probability is None
+        free = self.picks is None and self.probability is None
         if not free and self.policy != UniformPolicy():
             raise ValueError(
                 "policy goes with per_round, concurrency or per_tier, got it where something else says who is picked; "
                 "leave it out"
             )
-        if self.round_s is not None and self.given in (["concurrency"], ["per_tier"], ["order"]):
+        if self.round_s is not None and self.given in (["concurrency"], ["per_tier"]):
             raise ValueError("round_s goes with per_round, probability or picks, for else there are no rounds")
         if self.reports is not None and (self.given not in (["per_round"], ["picks"]) or self.round_s is not None):
             raise ValueError("reports goes with per_round or picks, and without round_s; leave one of them out")
@@ -106,8 +95,7 @@ class Dispatch(Part):
     def given(self) -> list[str]:
         """The keys that say when clients are picked: exactly one with a server, none without one."""
         keys = ("per_round", "probability", "concurrency", "per_tier", "picks")
-        given = [key for key in keys if getattr(self, key) is not None]
-        return given or (["order"] if self.order is not None else [])
+        return [key for key in keys if getattr(self, key) is not None]
 
     @property
     def size(self) -> int | None:
@@ -117,19 +105,13 @@ class Dispatch(Part):
 
     @property
     def in_flight(self) -> int | None:
-        """Largest number of clients under way at a time, but for late ones; None with `order` and `probability`."""
+        """Largest number of clients under way at a time, but for late ones; None with `probability`."""
         return self.per_tier * self.tiers if self.per_tier and self.tiers else self.concurrency or self.size
-
-    def reads(self) -> tuple[str, ...]:
-        return (self.order,) if self.order else ()
 
 
 class World(Part):
     """The simulated world. All its times are in the unit of its delay: rounds or seconds."""
 
-    replay: str | None = None
-    """Folder of a run with a server, such as runs/quickstart-20260131-120000: each client is dispatched, and reports
-    or is lost, at the same times as there. All other keys are those of that run; only `staleness` may be given anew."""
     dispatch: Dispatch = Dispatch()
     """Which clients are picked, and when. Needed with a server; without one, all peers train all the time."""
     delay: Annotated[Delay, OneOf(DELAYS)] = NoDelay()
@@ -167,21 +149,10 @@ class World(Part):
     """For peers only: which edges of the topology are there at what time. The name of a CSV or Parquet file is short
     for `{name: trace, path: that file}`."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _as_recorded(cls, given: Any) -> Any:
-        """Fills in the keys of the run to replay, unless they are there, as in that run's run.json."""
-        if isinstance(given, dict) and isinstance(given.get("replay"), str) and "dispatch" not in given:
-            return {**recorded_world(given["replay"]), **given}
-        return given
-
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
-        for key in ("order", "picks"):
-            if getattr(self.dispatch, key) is not None and not isinstance(self.availability, Always):
-                raise ValueError(f"availability must not be given beside dispatch.{key}, which says who is picked")
-        if self.dispatch.given == ["order"] and self.delay.unit == "rounds":
-            raise ValueError("dispatch.order alone needs a delay in seconds, got one in rounds; add per_round")
+        if self.dispatch.picks is not None and not isinstance(self.availability, Always):
+            raise ValueError("availability must not be given beside dispatch.picks, which says who is picked")
         for key in ("per_tier", "round_s", "reports"):
             if getattr(self.dispatch, key) is not None and self.delay.unit == "rounds":
                 raise ValueError(
@@ -196,33 +167,9 @@ class World(Part):
     @property
     def has_rounds(self) -> bool:
         """Whether clients are picked at the start of rounds, instead of whenever one has arrived."""
-        return self.delay.unit == "rounds" or self.dispatch.given not in (["concurrency"], ["per_tier"], ["order"])
+        return self.delay.unit == "rounds" or self.dispatch.given not in (["concurrency"], ["per_tier"])
 
     @property
     def round_length(self) -> float | None:
         """Length of a round, in the unit of time; None if it ends with its last arrival, or if there are no rounds."""
         return 1.0 if self.delay.unit == "rounds" else self.dispatch.round_s
-
-    # --- what is read from files --------------------------------------------------------------------------------------
-
-    def reads(self) -> tuple[str, ...]:
-        return tuple(map(str, run_files(self.replay))) if self.replay else ()
-
-    @property
-    def script(self) -> Script | None:
-        """The dispatches that are given; None if the timeline picks clients itself."""
-        if self.replay is not None:
-            return self.recorded.script
-        return self.order if self.dispatch.order is not None else None
-
-    @cached_property
-    def recorded(self) -> Recorded:
-        """The run to replay. It is read once, and travels with the scenario to where the timeline is."""
-        assert self.replay is not None
-        return read_recorded(self.replay)
-
-    @cached_property
-    def order(self) -> Script:
-        """The dispatches in `dispatch.order`, which are read once, too."""
-        assert self.dispatch.order is not None
-        return read_order(self.dispatch.order, timed=self.dispatch.given == ["order"])

@@ -18,7 +18,6 @@ from object_store import s3_server
 from raysim.data.sources.reading import matching
 from raysim.models.pretrained import _read
 from raysim.scenario.dependencies import fingerprint
-from raysim.world.script import read_order
 from raysim.world.topology import _read_edges
 from raysim.world.trace_availability import read_timetables
 from results.location import copy_folder, location
@@ -115,11 +114,9 @@ def test_traces_scripts_edges_and_weights_may_be_there(bucket: str) -> None:
     from safetensors.torch import save
 
     folder = location(f"{bucket}/world")
-    (folder / "order.csv").write_text("client,dispatched_at\n3,0\n1,2\n")
     (folder / "on.json").write_text(json.dumps({"0": {"active": [0, 5], "inactive": [2, 7], "finish_time": 9}}))
     (folder / "edges.txt").write_text("0 1\n1 2\n")
     (folder / "w.safetensors").write_bytes(save({"w": torch.ones(2)}))
-    assert read_order(str(folder / "order.csv"), timed=True).clients.tolist() == [3, 1]
     assert list(read_timetables(str(folder / "on.json"), None)) == [0]
     assert _read_edges(str(folder / "edges.txt")) == ((0, 1), (1, 2))
     assert _read(str(folder / "w.safetensors"))["w"].tolist() == [1, 1]

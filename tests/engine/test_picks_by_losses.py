@@ -152,20 +152,6 @@ def test_a_pick_follows_from_the_reports_that_have_arrived_by_then(simulate: Sim
     assert judged > 40
 
 
-@pytest.mark.parametrize("name", BY_LOSSES)
-def test_a_replay_has_the_bits_of_a_run_whose_rounds_close_with_the_first_reports(name: str, tmp_path: Path) -> None:
-    """It knows all picks beforehand, so that it trains what is used only; with chunks of one, nothing differs."""
-    dispatch = {"per_round": 8, "reports": 5, "policy": {"name": name, **BY_LOSSES[name]}}
-    simulated = {"dispatch": dispatch, "delay": SECONDS, "dropout": {"probability": 0.1}}
-    recorded = raysim.run(
-        parse_scenario(digits(algorithm="fedavg", world=simulated, resources__chunk=1)), out=tmp_path, inline=True
-    )
-    assert recorded.info["totals"]["discarded"] > 5
-    assert recorded.info["totals"]["dropped"] > 0
-    replay = digits(algorithm="fedavg", world={"replay": str(recorded.folder)}, resources__chunk=1)
-    assert raysim.run(parse_scenario(replay), out=tmp_path, inline=True).info["digest"] == recorded.info["digest"]
-
-
 @pytest.mark.ray
 @pytest.mark.parametrize("name", BY_LOSSES)
 @pytest.mark.slow

@@ -24,7 +24,7 @@ def test_every_problem_is_said_at_once() -> None:
     assert found["sed"].startswith("unknown key (did you mean 'seed'?); known here: name, seed, data")
     assert found["run"].startswith("rounds must be given, or `until`, got neither; set run.rounds")
     assert found["seed"] == "must be greater than or equal to 0, got -1"
-    several = "must have exactly one of per_round, probability, concurrency, per_tier, picks, order"
+    several = "must have exactly one of per_round, probability, concurrency, per_tier and picks"
     assert found["world.dispatch"] == f"{several}, got ['per_round', 'concurrency']"
     assert found["world.delay.sigma"] == "must be greater than or equal to 0, got -5"
     assert len(found) == 8
@@ -89,7 +89,7 @@ def adam(**keys: object) -> dict[str, object]:
         ({"world__delay": {"name": "uniform", "high": 1, "unit": "hours"}}, "must be 'rounds' or 'seconds', got 'hou"),
         (
             {"world__dispatch": {}},
-            "world.dispatch: must have exactly one of per_round, probability, concurrency, per_tier, picks, order, ",
+            "world.dispatch: must have exactly one of per_round, probability, concurrency, per_tier and picks",
         ),
         ({"world__dispatch": {"picks": [[0, "a"]]}}, "world.dispatch.picks.0.1: must be an integer, got 'a'"),
         (

@@ -2,7 +2,6 @@
 
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -156,14 +155,11 @@ def test_the_same_bits_on_ray(ray_session: None, tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("world", [{"delay": {"name": "trace"}}, {"dispatch": {"order": None}}], ids=["delay", "order"])
-def test_a_check_opens_ordinary_files_only_and_fetches_nothing(world: Any, tmp_path: Path) -> None:
+def test_a_check_opens_ordinary_files_only_and_fetches_nothing(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
 
     def with_file(path: str) -> Raw:
-        (key,) = world
-        inner = {"name": "trace", "path": path} if key == "delay" else {"per_round": 4, "order": path}
-        return digits(world={"dispatch": {"per_round": 4}, key: inner})
+        return digits(world={"dispatch": {"per_round": 4}, "delay": {"name": "trace", "path": path}})
 
     for path in (str(tmp_path / "pipe"), "/dev/zero"):
         with pytest.raises(ScenarioError, match="it is no ordinary file"):
