@@ -167,7 +167,9 @@ def test_the_same_bits_when_a_run_goes_on(name: str) -> None:
     "name",
     [pytest.param(name, marks=[pytest.mark.slow] * (name != "feddf")) for name in ("feddf", "fedmd", "fedproto")],
 )
-@pytest.mark.parametrize("where", ["local", pytest.param("ray", marks=pytest.mark.ray)])
+@pytest.mark.parametrize(
+    "where", [pytest.param("local", marks=pytest.mark.slow), pytest.param("ray", marks=pytest.mark.ray)]
+)
 def test_the_same_bits_in_other_processes(name: str, where: str, tmp_path: Path, request: Any) -> None:
     raw = mixed(name, run__rounds=3)
     if where == "ray":

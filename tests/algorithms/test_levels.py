@@ -201,12 +201,12 @@ NORMED: Raw = {"name": "module", "module": "toys_levels:Normed"}
     ids=lambda one: one["name"],
 )
 def test_the_same_bits_when_a_run_goes_on(algorithm: Raw, model: Raw) -> None:
-    raw = digits(algorithm=algorithm, capacity={**LEVELS, "redraw": "dispatch"}, world=WORLD, model=model)
-    assert carried_out(raw, PicklingPool(), stop_after=2).digest == carried_out(raw).digest
-    assert (
-        carried_out({**raw, "resources": {"aggregators": 2, "shards": 2, "chunk": 3}}).digest
-        == carried_out({**raw, "resources": {"shards": 2, "chunk": 3}}).digest
-    )
+    shards: Raw = {"shards": 2, "chunk": 3}
+    capacity = {**LEVELS, "redraw": "dispatch"}
+    raw = digits(algorithm=algorithm, capacity=capacity, world=WORLD, model=model, resources=shards)
+    whole = carried_out(raw).digest
+    assert carried_out(raw, PicklingPool(), stop_after=2).digest == whole
+    assert carried_out({**raw, "resources": {**shards, "aggregators": 2}}).digest == whole
 
 
 # --- another way to the same sums -------------------------------------------------------------------------------------
@@ -367,10 +367,8 @@ SIZES: dict[str, tuple[Any, Raw]] = {
 }
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[SLOW] * (name not in ("heterofl", "depthfl"))) for name in SIZES]
-)
-@pytest.mark.parametrize("where", ["local", pytest.param("ray", marks=pytest.mark.ray)])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[SLOW] * (name != "heterofl")) for name in SIZES])
+@pytest.mark.parametrize("where", [pytest.param("local", marks=SLOW), pytest.param("ray", marks=pytest.mark.ray)])
 def test_the_same_bits_in_other_processes(name: str, where: str, tmp_path: Path, request: Any) -> None:
     algorithm, model = SIZES[name]
     raw = digits(

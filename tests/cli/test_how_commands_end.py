@@ -19,7 +19,7 @@ from results import open_run
 ENDLESS = {  # rows are written with each checkpoint
     "run__rounds": 1_000_000,
     "run__evaluate_every": 1_000_000,
-    "run__checkpoint__every_rounds": 100,
+    "run__checkpoint__every_rounds": 20,
 }
 
 

@@ -85,10 +85,10 @@ def test_a_fork_is_that_of_the_run_on_a_disk(bucket: str, tmp_path: Path) -> Non
 
 @pytest.mark.usefixtures("here")
 def test_a_sweep_finds_what_it_has_done_before(bucket: str, tmp_path: Path) -> None:
-    words = ["sweep", write(tmp_path, digits(run__rounds=2)), "--inline", "--seeds", "0,1", "--out", f"{bucket}/swept"]
-    assert "2 finished" in command(*words).stdout
-    assert "2 done before" in command(*words).stdout
-    assert sorted(run.info["seed"] for run in raysim.load(f"{bucket}/swept").runs) == [0, 1]
+    words = ["sweep", write(tmp_path, digits(run__rounds=1)), "--inline", "--seeds", "3", "--out", f"{bucket}/swept"]
+    assert "1 finished" in command(*words).stdout
+    assert "1 done before" in command(*words).stdout
+    assert [run.info["seed"] for run in raysim.load(f"{bucket}/swept").runs] == [3]
 
 
 @pytest.mark.parametrize(

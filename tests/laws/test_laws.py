@@ -99,29 +99,9 @@ def test_every_part_keeps_the_laws_of_its_own(name: str) -> None:
     assert sum(outcome.state == "ok" for outcome in outcomes) >= 2
 
 
-RIGHT = [
-    "Right",
-    "GoesPast",
-    "StepsFar",
-    "Magnifies",
-    "SaysItNeedsImages",
-    "RightPeer",
-    "RightPush",
-    "SaysThatItTrainsTwice",
-    "RightData",
-    "RightPartition",
-    "MayGiveNothing",
-    "RightModel",
-    "BeginsWithOnes",
-    "Gathers",
-    "RightDelay",
-    "RoundsDelays",
-    "RightAvailability",
-    "RightTopology",
-    "RightWords",
-    "RightTransform",
-    "RightRelease",
-]
+# Which a law might take for broken ones. That it passes the plain ones, those that break another law show.
+RIGHT = ["GoesPast", "StepsFar", "Magnifies", "SaysItNeedsImages", "SaysThatItTrainsTwice", "MayGiveNothing"]
+RIGHT += ["BeginsWithOnes", "Gathers", "RoundsDelays"]
 BROKEN = {
     "Shortens": ("`send` returns a vector of the shape", "must return float32 of shape (64,), got torch.float32 (63,)"),
     "Normalises": ("A vector of zeros", "send: must return finite numbers for zeros"),
@@ -148,10 +128,6 @@ BROKEN = {
         "curve, at 0.5: must be within `values`, 0.05 to 0.1, got",
     ),
     "CountsTooFew": ("A run with it goes", "must give tokens below the size of its vocabulary, 5, got"),
-    "Overwrites": (
-        "A run with it goes",
-        "Overwrites.update: must not change in place what it is given, but changed 'w' of",
-    ),
     "OverwritesUnseen": ("A run with it goes", "must not change in place what it is given, but changed 'w' of state"),
     "SetsAttribute": (
         "A run with it goes",
