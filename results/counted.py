@@ -51,9 +51,7 @@ def tells(key: str) -> bool:
     """Whether a run's numbers may depend on a key. The seed does not count."""
     if key.startswith("resources."):
         return key in _NUMERIC
-    return not (
-        key in _SILENT or key.startswith(("run.checkpoint.", "run.generate")) or key.endswith("forked_from.run")
-    )
+    return not (key in _SILENT or key.startswith("run.checkpoint.") or key.endswith("forked_from.run"))
 
 
 def members(runs: RunSet, keys: Iterable[str]) -> dict[Values, RunSet]:

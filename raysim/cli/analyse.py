@@ -1,4 +1,4 @@
-"""Commands that read what runs left: `show`, `compare`, `report`, `plot`, `generate` and `export`."""
+"""Commands that read what runs left: `show`, `compare`, `report`, `plot` and `export`."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -9,9 +9,6 @@ import typer
 from raysim.cli.ending import refusing_wrong_runs
 from raysim.cli.options import By, RunFolder, RunFolders, Split, require_writable, to_location
 from raysim.cli.watch import ls
-from raysim.parts.errors import BadValue
-from raysim.runs.generate import generate as go_on
-from raysim.runs.generate import keep
 from raysim.runs.result import Result
 from results import load, open_run, summary
 from results.measure import NotComparable, parse_at, parse_target
@@ -191,22 +188,6 @@ def plot(
     with refusing_wrong_runs() as notes:
         notes += save(load(*runs), out, metric, x, width=width, **how)
     typer.echo(f"{metric} in {out}")
-
-
-def generate(
-    run: RunFolder,
-    prompt: Annotated[str, typer.Argument(help="The text to go on with.")],
-    tokens: Annotated[int, typer.Option(min=1, help="Most tokens that are added.")] = 100,
-    temperature: Annotated[
-        float, typer.Option(min=0, help="0: the most probable token each time; 1: drawn by their probabilities.")
-    ] = 0.0,
-    seed: Annotated[int, typer.Option(help="The seed of the draws.")] = 0,
-) -> None:
-    """Let the final language model of a run continue with a text. It is printed, and added to generated.txt there."""
-    with refusing_wrong_runs(BadValue, FileNotFoundError):
-        text = go_on(Result(run), prompt, tokens, temperature, seed)
-    typer.echo(text)
-    keep(run, text)
 
 
 def export(

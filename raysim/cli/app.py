@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from actors import MissingResources
-from raysim.cli.analyse import compare, export, generate, plot, report, show
+from raysim.cli.analyse import compare, export, plot, report, show
 from raysim.cli.check import check, schema, test
 from raysim.cli.doctor import doctor
 from raysim.cli.ending import tell
@@ -33,7 +33,7 @@ app = typer.Typer(
 )
 _COMMANDS = (
     *(check, doctor, run, sweep, resume, fork, ls, watch, serve, show, compare, report, plot),
-    *(generate, export, new, test, schema),
+    *(export, new, test, schema),
 )
 app.command()(scenarios)
 app.command("list")(list_parts)

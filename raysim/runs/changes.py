@@ -20,8 +20,7 @@ from results.location import is_local
 # Keys with which a run may continue, because what it has written does not depend on them.
 LATER = (
     *("run.rounds", "run.until", "run.save_clients", "run.checkpoint.", "run.log", "run.observers"),
-    *("run.generate", "run.on_divergence"),
-    "resources.",
+    *("run.on_divergence", "resources."),
 )
 BITS = tuple(f"resources.{key}" for key in ("chunk", "shards", "threads"))  # on which bits depend
 

@@ -16,10 +16,8 @@ from actors import JobFailed, SchedulerDied, ValuesLost
 from raysim.engine.checkpoint import Checkpoint
 from raysim.engine.progress import Progress
 from raysim.parts.errors import RunFailed, ScenarioError, StopRun
-from raysim.parts.process import isolated
 from raysim.runs.execution import Execution
 from raysim.runs.explained import explained
-from raysim.runs.generate import generate_all, keep
 from raysim.runs.observing import NewRows, Observing
 from raysim.runs.origin import Origin, record_origin
 from raysim.runs.place import RunPlace, WithoutRay
@@ -101,10 +99,7 @@ def carry_out(
             if isinstance(end, KeyboardInterrupt):
                 raise Interrupted(Result(folder, scenario.model)) from None
             raise
-        result = Result(folder, scenario.model)
-        if result.run.status == "finished":
-            _generate(result, scenario)
-        return result
+        return Result(folder, scenario.model)
 
 
 def _go_through(execution: Execution, workforce: Workforce | WithoutRay, take: Take) -> None:
@@ -124,20 +119,6 @@ def _go_through(execution: Execution, workforce: Workforce | WithoutRay, take: T
             where = f"its checkpoint of version {versions[-1]}" if checkpoint else "its beginning"
             _log.warning(f"{execution.run}: {lost}; it goes on from {where}")
             execution = replace(execution, goes_on=True)
-
-
-def _generate(result: Result, scenario: Scenario) -> None:
-    """Adds what the final model makes of the prompts of `run.generate` to the run's folder. If it cannot, it warns: the
-    run is done."""
-    if (asked := scenario.run.generate) is None:
-        return
-    try:
-        settings = (asked.prompts, asked.tokens, asked.temperature, scenario.seed)
-        with isolated(torch=True):
-            for text in generate_all(result, *settings, scenario.data):
-                keep(result.folder, text)
-    except (OSError, ValueError) as error:
-        _log.warning(f"{result.folder.name}: run.generate: {error}; the run itself is finished")
 
 
 def new_folder(out: Path, name: str) -> Path:

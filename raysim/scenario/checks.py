@@ -179,9 +179,6 @@ def _model_problems(scenario: Scenario) -> Iterator[Problem]:
     if model.lora is not None and model.lora.merge and not merges:
         text = f"must be false for {scenario.algorithm.name}, which merges no adapters, got true; leave it out"
         yield Problem("model.lora.merge", text)
-    if scenario.run.generate is not None and not data.predicts_next:
-        text = "needs a language model, such as causal_lm, and data whose next tokens it predicts, got"
-        yield Problem("run.generate", f"{text} {model.name} and {data.name}; leave it out")
     if data.holds == ("functions",) and public.samples:
         text = "must not be given with the quadratic data, where models predict nothing but their loss; leave it out"
         yield Problem("public", text)

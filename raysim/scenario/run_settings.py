@@ -11,7 +11,7 @@ from raysim.local.loss import spelled as loss_block
 from raysim.metrics import METRICS, Metric
 from raysim.metrics.metric import metric_block
 from raysim.observers import OBSERVERS, TRACKERS, Observer, Tracker
-from raysim.parts.part import Clients, Count, NonNegative, OneOf, Part, Positive, Rounds, Seconds, Unit
+from raysim.parts.part import Clients, Count, OneOf, Part, Positive, Rounds, Seconds, Unit
 from raysim.world.clock import Horizon
 
 
@@ -82,24 +82,6 @@ class EveryTime(Part):
     then."""
 
 
-class Generation(Part):
-    """Texts that the final language model of a run continues with, once the run is finished.
-
-    Each prompt and what follows it is added to `generated.txt` in the run's folder, as `raysim generate` does. Draws
-    depend on the scenario's seed. It needs data whose next tokens are predicted, such as with `causal_lm`.
-    """
-
-    prompts: Annotated[
-        tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1, examples=[["to be", "the king"]])
-    ]
-    """The texts to continue with."""
-    tokens: Annotated[Count, Unit("tokens")] = 100
-    """Most tokens that are added to a prompt. The end of a text ends it sooner."""
-    temperature: NonNegative = 0.0
-    """0: the most probable token each time. 1: tokens are drawn by their probabilities. More: they are drawn more
-    evenly."""
-
-
 class Checkpointing(Part):
     """When a run makes a checkpoint, from which `raysim resume` continues. Results do not depend on it."""
 
@@ -151,8 +133,6 @@ class RunSettings(Part):
     others: column `update_norm`, the norm of its `delta`, and `update_cosine`, the cosine between that and the
     mean delta of the step, weighted by samples. Every update of a step is then kept until the step is done. The
     columns are null in algorithms whose clients send no delta, and 0 divided by 0 is null."""
-    generate: Generation | None = None
-    """Texts that the final language model continues with. null: none."""
     save_clients: bool = False
     """Whether each client's own last model is kept, as a row of clients.safetensors. Peers' models are always kept."""
     on_divergence: Literal["stop", "go_on"] = "stop"

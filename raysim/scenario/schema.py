@@ -133,7 +133,7 @@ class Scenario(Part):
         for group in resolved["clients"]:
             if group["model"] is None:
                 group.pop("model")
-        for key in ("checkpoint", "generate", "log", "observers"):
+        for key in ("checkpoint", "log", "observers"):
             resolved["run"].pop(key)
         asked = resolved.pop("resources")
         deciding = {key: asked[key] for key in ("chunk", "shards", "threads")}

@@ -21,7 +21,6 @@ from raysim.data.loaded import load as load_checked
 from raysim.data.sources.text import Text
 from raysim.data.sources.tokenizers import BytePairs, Bytes, Characters, InFolder
 from raysim.data.sources.tokens import END, MASK, UNKNOWN
-from raysim.runs.generate import generate
 from raysim.runs.inspection import inspect
 
 Load = Callable[..., Dataset]
@@ -268,25 +267,6 @@ def test_a_model_learns_texts_of_clients(tmp_path: Path) -> None:
     result = raysim.run(raysim.parse_scenario(scenario(tmp_path)), inline=True, out=tmp_path / "runs")
     losses = result.pandas("evaluations").query("metric == 'loss' and split == 'test'").value
     assert losses.iloc[-1] < losses.iloc[0]
-    answer = command("generate", str(result.folder), "to be", "--tokens", "6", "--temperature", "1")
-    assert answer.exit_code == 0 and answer.stdout.startswith("to be") and len(answer.stdout) <= len("to be") + 7
-    assert (result.folder / "generated.txt").read_text().strip() == answer.stdout.strip()
-    assert generate(result, "to be", 6, 1.0) == answer.stdout.rstrip("\n")
-
-
-def test_a_finished_run_goes_on_with_the_prompts_of_its_scenario(tmp_path: Path) -> None:
-    raw = scenario(tmp_path)
-    raw["run"]["generate"] = {"prompts": ["to be", "not"], "tokens": 6, "temperature": 1.0}
-    result = raysim.run(raysim.parse_scenario(raw), inline=True, out=tmp_path / "runs")
-    texts = [generate(result, prompt, 6, 1.0) for prompt in ("to be", "not")]
-    assert (result.folder / "generated.txt").read_text() == "".join(f"{text}\n\n" for text in texts)
-    plain = raysim.run(raysim.parse_scenario(scenario(tmp_path)), inline=True, out=tmp_path / "runs")
-    assert plain.digest == result.digest and plain.info["scenario_hash"] == result.info["scenario_hash"]
-    assert not (plain.folder / "generated.txt").exists()
-    classifier = {"name": "sequence_classifier", "config": {"model_type": "distilbert", "vocab_size": 99}}
-    raw["data"] |= {"task": "classify", "label": "who"}
-    with pytest.raises(raysim.ScenarioError, match=r"run.generate: needs a language model, .* sequence_classifier"):
-        raysim.parse_scenario(raw | {"model": classifier})
 
 
 class Words(nn.Module):

@@ -114,11 +114,6 @@ def test_a_checkpoint_of_a_stranger_that_names_other_files_is_told(early: Path, 
         raysim.resume(folder, inline=True)
 
 
-def test_a_run_that_generates_no_text_is_told_so(early: Path, tmp_path: Path) -> None:
-    answer = CliRunner().invoke(app, ["generate", str(early), "to be"])
-    assert answer.exit_code == 2 and "`data` must be text whose next tokens are predicted, got digits" in answer.output
-
-
 def test_a_run_does_not_go_on_in_a_folder_that_cannot_be_written(
     early: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

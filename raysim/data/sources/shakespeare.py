@@ -1,7 +1,7 @@
 """Plays, divided by role (McMahan et al., Communication-Efficient Learning of Deep Networks, AISTATS 2017)."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from string import ascii_letters, digits
 from typing import Annotated, Any, ClassVar, Literal
@@ -14,7 +14,6 @@ from raysim.data.dataset import Dataset
 from raysim.data.sources.leaf import OF_USERS, Samples, as_splits, read_users
 from raysim.data.sources.source import Share, Source
 from raysim.data.sources.subset import first
-from raysim.data.sources.tokens import Tokens
 from raysim.parts.errors import BadValue, MissingFile
 from raysim.parts.part import Count, Unit
 from raysim.terms import Inputs
@@ -35,11 +34,6 @@ def encode(text: str) -> np.ndarray:
     points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
     ids: np.ndarray = _IDS[np.minimum(points, 128)]
     return ids
-
-
-def decode(ids: Sequence[int]) -> str:
-    """Returns the text of ids; those of no character are left out."""
-    return "".join(CHARACTERS[one - 3] for one in ids if 3 <= one < UNKNOWN)
 
 
 def roles(text: str) -> dict[str, np.ndarray]:
@@ -95,13 +89,6 @@ class Shakespeare(Source):
     @property
     def divisible_by(self) -> tuple[str, ...]:
         return ("user",) if self.targets == "every" else ("label", "user")
-
-    @property
-    def predicts_next(self) -> bool:
-        return self.targets == "every"
-
-    def vocabulary(self) -> Tokens:
-        return Tokens(VOCABULARY, lambda texts: [encode(text).astype(np.int32) for text in texts], decode, end=END)
 
     def reads(self) -> tuple[str]:
         return (self.path,)

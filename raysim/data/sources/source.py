@@ -10,7 +10,6 @@ from pydantic import Field
 from raysim.data.dataset import Dataset
 from raysim.data.meaning import InputMeaning
 from raysim.data.sources.inputs import named_or_plain
-from raysim.data.sources.tokens import Tokens
 from raysim.parts.part import Part, Samples, Unit
 from raysim.terms import Inputs
 
@@ -63,15 +62,6 @@ class Source(Part):
     @abstractmethod
     def load(self) -> Dataset:
         """Loads the data set. Raises FileNotFoundError, saying what to do, if it is not on this machine."""
-
-    @property
-    def predicts_next(self) -> bool:
-        """Whether samples are tokens of texts, and labels the token after each."""
-        return False
-
-    def vocabulary(self) -> Tokens | None:
-        """Returns how tokens stand for texts, if `predicts_next`; else None."""
-        return None
 
     def inputs_of(self, given: Any, inputs: InputMeaning, folder: Path) -> Any:
         """Returns new inputs, in the form that a user has them in, as `Split` holds inputs before they are scaled.

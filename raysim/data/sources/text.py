@@ -109,16 +109,6 @@ class Text(Source):
                 found.append(f"`prompt` must be a template with columns in braces, got {self.prompt!r}: {error}")
         return found
 
-    @property
-    def predicts_next(self) -> bool:
-        return self.task == "causal"
-
-    def vocabulary(self) -> Tokens | None:
-        if not self.predicts_next:
-            return None
-        train, _ = read_rows(self.path, None, self._cells, self.user_share)
-        return self.tokenizer.fitted([question + answer for question, answer in self._texts(train)])
-
     def load(self) -> Dataset:
         """Loads the texts. Raises FileNotFoundError or ValueError, saying which row of which file, and what to do."""
         found = read_rows(self.path, self.test_path, self._cells, self.user_share)
@@ -173,7 +163,7 @@ class Text(Source):
         if tokens or (not isinstance(frame, Mapping) and as_array(given).dtype.kind not in "OUST"):
             return named_or_plain(frame, inputs)
         if self.task != "classify" or not isinstance(inputs.shape, dict):
-            raise BadValue("must be tokens where each token is predicted, got texts; take `raysim generate`, say")
+            raise BadValue("must be tokens where each token is predicted, got texts; encode them")
         columns = (
             {name: InMemory.of(frame[name]) for name in self._of_texts}
             if isinstance(frame, Mapping)
