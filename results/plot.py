@@ -43,11 +43,15 @@ def plot(
     groups, table, x, notes = _table(runs, metric, x, how)
     for note in notes:
         warnings.warn(note, stacklevel=3)
-    if axes is None:
+    if own := axes is None:
         from matplotlib import pyplot
 
         _, axes = pyplot.subplots(figsize=(5.0, 3.0), layout="constrained")
     _draw(axes, groups, table, x, metric, how.get("band", "minmax"))
+    if own:
+        style.legend_below(axes)
+    elif axes.get_legend_handles_labels()[1]:
+        axes.legend(frameon=False)
     return axes
 
 
@@ -64,7 +68,8 @@ def save(
     """Writes a figure for a paper, as PDF, SVG or PNG by the ending of the path. Equal runs give an equal file.
 
     Returns a line for each run that is left out, and for each unfinished one that counts. width, height: in inches; the
-    height is by default 0.7 of the width. For the others, and for errors, see `plot`. Raises CannotWrite.
+    height is by default 0.7 of the width, and a row for each line of the legend. For the others, and for errors, see
+    `plot`. Raises CannotWrite.
     """
     form = path.suffix.removeprefix(".")
     if form not in FORMATS:
@@ -74,7 +79,8 @@ def save(
     settings: Any = style.RC | letters | {"lines.linewidth": 1.2, "lines.markersize": 3.0}
     with rc_context(settings):
         figure = Figure(figsize=(width, height or 0.7 * width), layout="constrained")
-        _draw(figure.subplots(), groups, table, x, metric, how.get("band", "minmax"))
+        _draw(axes := figure.subplots(), groups, table, x, metric, how.get("band", "minmax"))
+        style.legend_below(axes, grows=height is None)
         dates = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
         with replacing(path) as hidden, open(hidden, "wb") as stream:
             figure.savefig(stream, format=form, metadata=dates.get(form))
@@ -122,8 +128,6 @@ def _draw(axes: Axes, groups: Groups, table: pd.DataFrame, x: str, metric: str, 
     label_axis(axes, groups, x)
     axes.set_ylabel(metric)
     wide_scale(axes, table["mean"])
-    if axes.get_legend_handles_labels()[1]:
-        axes.legend(frameon=False)
 
 
 def _edges(table: pd.DataFrame, band: str, most: tuple[float, float]) -> tuple[Any, ...]:

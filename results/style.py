@@ -63,6 +63,15 @@ def line(place: int, points: int) -> dict[str, Any]:
     }
 
 
+def legend_below(axes: Any, *, grows: bool = True) -> None:
+    """Puts the legend of a figure's only axes below them. grows: the figure becomes as much higher."""
+    handles, labels = axes.get_legend_handles_labels()
+    if handles:
+        figure = axes.figure
+        figure.set_figheight(figure.get_figheight() + 0.19 * len(handles) * grows)
+        figure.legend(handles, labels, loc="outside lower left", handlelength=3.2, frameon=False)
+
+
 def variables() -> dict[str, tuple[str, str]]:
     """Returns the colours, for white and for black, by name."""
     return {"ink": INK, "muted": MUTED, "grid": GRID} | {f"c{place}": pair for place, pair in enumerate(SERIES)}

@@ -200,9 +200,15 @@ def export(
     client: Annotated[
         int | None, typer.Option(help="The number of a client with a saved model of its own.", show_default=False)
     ] = None,
+    level: Annotated[
+        float | None, typer.Option(help="The level of a narrower or shallower model.", show_default=False)
+    ] = None,
+    group: Annotated[
+        str | None, typer.Option(help="A group of clients for which the server has a model.", show_default=False)
+    ] = None,
     best: Annotated[bool, typer.Option("--best", help="The best model, which run.keep_best keeps.")] = False,
 ) -> None:
     """Write the final model for other programs: transformers, peft, torch or ONNX."""
     with refusing_wrong_runs(ValueError, FileNotFoundError):
-        folder = Result(run).export(to, out, peer, client=client, best=best)
+        folder = Result(run).export(to, out, peer, client=client, level=level, group=group, best=best)
     typer.echo(f"{folder}: {', '.join(sorted(one.name for one in folder.iterdir()))}")

@@ -20,6 +20,7 @@ from raysim.sweep import load_sweep
 from raysim.sweep.settings import ScenarioFile
 from raysim.version import __version__
 from results.terminal import Terminal
+from results.texts import count
 
 _NO_NOISE = Problem(
     "release",
@@ -78,7 +79,7 @@ def check(
         noted = [one.notes for one in inspected] if inspected else [*map(notes_of, found)]
         first, runs = found[0], f", {len(found)} runs" if len(found) > 1 else ""
         runs += ", to be tuned" if plan.search else ""
-        typer.echo(f"{path}: right ({first.name}, {first.algorithm.name}, {first.data.clients} clients{runs})")
+        typer.echo(f"{path}: right ({first.name}, {first.algorithm.name}, {count(first.data.clients, 'client')}{runs})")
         for text in told:
             typer.echo(f"{path}: data: {text}")
         if largest:

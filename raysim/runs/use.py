@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -181,8 +182,11 @@ def _exported(run: Run, module: nn.Module, part: ModelPart) -> torch.export.Expo
     args = () if named else (_example(inputs.shape, inputs),)
     shapes: Any = dict.fromkeys(examples, any_size) if named else (any_size,)
     try:
-        with torch.no_grad():
-            return torch.export.export(whole, args, examples, dynamic_shapes=shapes, strict=False)
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "While compiling, we found certain side effects")  # exits keep logits
+            # A shallow model ends its forward pass by an exception, which only the strict mode follows.
+            strict = isinstance(module, Exits)
+            return torch.export.export(whole, args, examples, dynamic_shapes=shapes, strict=strict)
     except Exception as error:  # of the compiler, which raises almost anything
         said = " ".join(str(error).split())[:300]
         raise BadValue(f"torch.export must follow {part.name}, got {type(error).__name__}: {said}", "to") from error

@@ -115,7 +115,10 @@ def _bound_problems(scenario: Scenario) -> Iterator[Problem]:
         elif one in after and one.at(Moment()).stretch(2) is None:
             text = "may lengthen what clip_norm has bounded, and a release scales its noise by that bound"
             yield Problem(f"uplink.{place}", f"{one.name} {text}; put clip_norm last")
-    if scenario.divides or scenario.models:
+    if scenario.models:
+        text = "must have no `model` with a release, whose noise is on one sum of the updates of all clients; leave it"
+        yield Problem("clients", f"{text} out")
+    elif scenario.divides:
         key = "capacity" if scenario.capacity is not None else "clients" if scenario.clients else "algorithm.exits"
         text = "must not go with a release, for clients with other models have other weights in each parameter"
         yield Problem(key, f"{text}; leave it out")

@@ -96,11 +96,11 @@ def by_model(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str
     whole = every[every.subject == "global"]
     if subject in ("slice", "group"):
         label = "whole model" if subject == "slice" else "the server's own"
-        axes.plot(whole.virtual_time, whole.value, color=style.colour(key.nunique()), label=label)
+        band(axes, key.nunique(), label, whole.virtual_time, whole.value)
     for place, (of, some) in enumerate(found.groupby(key)):
         mean = some.groupby("virtual_time")[column].mean()
         label = f"level {-of:g}" if level.notna().any() else [*names, "in no group"][int(of)]
-        axes.plot(mean.index, mean, color=style.colour(place), label=label)
+        band(axes, place, label, mean.index, mean)
     axes.set(xlabel=f"virtual time{groups.unit}", ylabel=metric.replace("_", " "))
     return f"{run.id}: models of {key.nunique()} {'levels' if level.notna().any() else 'groups'}."
 
@@ -110,7 +110,8 @@ def histogram(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> st
     top = float(rows[column].max())
     edges = np.linspace(-0.5, top + 0.5, int(min(top + 2, _STRETCHES)))
     for place, of_group in by_group(rows):
-        look: Any = {"color": style.colour(place), "histtype": "stepfilled" if len(groups) == 1 else "step"}
+        look: Any = {key: style.line(place, 1)[key] for key in ("color", "linestyle")}
+        look["histtype"] = "stepfilled" if len(groups) == 1 else "step"
         share = np.full(len(of_group), 100 / len(of_group))
         axes.hist(of_group[column], edges.tolist(), weights=share, label=groups.label(place), linewidth=1.7, **look)
     axes.set(xlabel=column.replace("_", " "), ylabel="% of the rows")

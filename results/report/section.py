@@ -125,10 +125,7 @@ def picture(section: Section, groups: Groups, rows: pd.DataFrame, column: str, n
         figure = Figure(figsize=(WIDTH, section.height), layout="constrained")
         axes = figure.subplots()
         caption = section.draw(axes, groups, rows, column)
-        handles, labels = axes.get_legend_handles_labels()
-        if handles:
-            figure.set_figheight(section.height + 0.19 * len(handles))
-            figure.legend(handles, labels, loc="outside lower left", handlelength=3.2)
+        style.legend_below(axes)
         text = io.StringIO()
         dates: Any = {"Date": None, "Creator": None}
         figure.savefig(text, format="svg", metadata=dates)

@@ -354,7 +354,7 @@ REFUSED: list[tuple[str, Raw, str, str]] = [
         "knn_per",
         {"release": {"name": "gaussian", "multiplier": 1.0}, "uplink": [{"name": "clip_norm", "max": 1.0}]},
         "clients",
-        "must not go with a release",
+        "must have no `model` with a release, whose noise is on one sum",
     ),
     ("fedmd", {"public__samples": 0}, "public.samples", "must be at least 1, for clients of fedmd"),
 ]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from command_line import command
 from conftest import Raw, digits
 from own_modules import Net
 from safetensors.torch import load_file
@@ -217,6 +218,22 @@ def test_a_program_takes_images_of_bytes(model: Any, tmp_path: Path) -> None:
         alone("y = torch.export.load('model.pt2').module()(x)", tmp_path, x),
         result.predict(x.permute(0, 2, 3, 1), outputs=True),
     )
+
+
+@pytest.mark.parametrize("to", ["torch-export", pytest.param("onnx", marks=pytest.mark.slow)])
+def test_a_shallow_model_is_a_program_that_ends_at_its_exit(to: str, tmp_path: Path) -> None:
+    cnn = {"name": "cnn", "channels": [4, 6], "kernel": 3, "padding": "same", "hidden": 8}
+    more = {"algorithm": {"name": "depthfl", "exits": 2}, "capacity": {"levels": [1.0, 0.5]}, "run": {"rounds": 2}}
+    result = raysim.run(digits(model=cnn, **more), inline=True, out=tmp_path / "o")
+    answer = command("export", result.folder, "--to", to, "--level", "0.5", "--out", tmp_path)
+    assert answer.exit_code == 0, answer.output
+    x = torch.randint(17, (5, 1, 8, 8), dtype=torch.uint8)
+    if to == "onnx":
+        reference = pytest.importorskip("onnx.reference")
+        found = reference.ReferenceEvaluator(str(tmp_path / "model.onnx")).run(None, {"x": x.numpy()})[0]
+    else:
+        found = torch.export.load(tmp_path / "model.pt2").module()(x).detach()
+    same(torch.as_tensor(found), result.predict(x.permute(0, 2, 3, 1), outputs=True, level=0.5))
 
 
 def test_what_cannot_be_written_so_says_what_can(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def band(axes: Axes) -> list[tuple[float, float]]:
 
 def test_a_line_is_the_mean_over_seeds(runs: Runs) -> None:
     axes = Figure().subplots()
-    assert runs.plot("accuracy", axes=axes) is axes
+    assert runs.plot("accuracy", axes=axes) is axes and axes.get_legend()
     assert lines(axes) == {"fedavg": [(0, 0.2), (1, 0.7)], "fedbuff": [(0, 0.4), (1, 0.6)]}
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("virtual time (seconds)", "accuracy")
     over = {x: runs.plot("loss", x, axes=Figure().subplots()) for x in ("virtual_time", "bytes", "seconds")}
@@ -121,7 +121,7 @@ def test_the_command_writes_files_of_a_given_size(runs: Runs, tmp_path: Path) ->
         assert (answer.exit_code, answer.stdout) == (0, f"accuracy in {tmp_path / name}\n")
     pdf = (tmp_path / "one.pdf").read_bytes()
     assert pdf == (tmp_path / "two.pdf").read_bytes()
-    assert pdf.startswith(b"%PDF") and b"/MediaBox [ 0 0 288 " in pdf
+    assert pdf.startswith(b"%PDF") and b"/MediaBox [ 0 0 288 228.96 ]" in pdf  # 0.7 of 4 inches, and two lines' names
     assert command("plot", folder, "--metric", "loss", "--out", tmp_path / "three.svg").exit_code == 0
     assert "<svg" in (tmp_path / "three.svg").read_text()
     assert command("plot", folder, "--out", tmp_path / "four.gif").exit_code == 2

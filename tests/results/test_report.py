@@ -150,6 +150,17 @@ def test_models_of_several_sizes_have_a_figure_for_each_metric(tmp_path: Path) -
     assert all("whole model" in one.svg and "level 0.5" in one.svg for one in found.pictures)
 
 
+def test_lines_of_more_models_than_there_are_colours_differ(tmp_path: Path) -> None:
+    """In dashes and markers, where colours come again."""
+    of = [{"member": k, "subject": "slice", "level": 1 / 2**k} for k in range(9)]
+    slices = [evaluation(number, 0.5, **which) for number in (1, 2) for which in of]
+    run = made(tmp_path / "run", {"evaluations": slices})
+    groups, axes = grouped(load(run)), Figure().subplots()
+    draw.by_model(axes, groups, groups.placed(load(run).pandas("evaluations")), "value")
+    looks = {(line.get_color(), line.get_linestyle(), line.get_marker()) for line in axes.lines}
+    assert len(looks) == len(axes.lines) == 10
+
+
 def test_models_of_several_architectures_have_a_line_for_each_group(simulate: Simulate) -> None:
     """And their places in `clients` are not drawn as numbers that an algorithm logged."""
     groups = [
