@@ -14,8 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from raysim.models.layout import Layout
-from raysim.models.memory import is_expanded
+from raysim.models.layout import Layout, is_expanded
 
 _OF_TORCH = vars(nn.Module()).keys()  # parameters, buffers, sub-modules, hooks and the mode, which have keepers already
 _SPARED = {"raysim", "bitsandbytes"}  # ours are told to forget; bitsandbytes moves weights in the first call

@@ -55,11 +55,10 @@ class Trained(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """A mini-batch."""
+    """A mini-batch: x and y are (n, ...)."""
 
-    x: Tensor  # (n, ...)
-    y: Tensor  # (n, ...)
-    places: np.ndarray | slice  # where its samples are among all samples
+    x: Tensor
+    y: Tensor
 
 
 def batches(samples: Samples, settings: Local, order: np.random.Generator) -> Iterator[Batch]:
@@ -70,11 +69,11 @@ def batches(samples: Samples, settings: Local, order: np.random.Generator) -> It
     at_a_time = max(LOADED // size, 1)  # mini-batches to load at once
     for step in range(total):
         if size >= len(samples):
-            yield Batch(*samples.all, slice(None))  # the order within a batch of all samples does not matter
+            yield Batch(*samples.all)  # the order within a batch of all samples does not matter
             continue
         if settings.batches == "poisson":
             places = np.flatnonzero(order.random(len(samples)) < size / len(samples))
-            yield Batch(*samples.take(places, again=total > an_epoch), places)
+            yield Batch(*samples.take(places, again=total > an_epoch))
             continue
         place = step % an_epoch
         if place == 0:
@@ -84,7 +83,7 @@ def batches(samples: Samples, settings: Local, order: np.random.Generator) -> It
             places = shuffled[first * size : last * size]
             x, y = samples.take(places, again=total > an_epoch)
         here = slice((place - first) * size, (place - first + 1) * size)
-        yield Batch(x[here], y[here], places[here])
+        yield Batch(x[here], y[here])
 
 
 def gradient_of(
@@ -188,23 +187,22 @@ def train(
     fast = settings.plain and not (settings.gradients or drawn or added.by_gradient or part or loss or whole)
     first = last = None
     taken = 0
-    with net.training(start, len(samples), settings.precision):
-        for batch in batches(samples, settings, order):
+    with net.training(start, settings.precision):
+        for x, y in batches(samples, settings, order):
             ready, lr = None, settings.rate(taken)
             extra = None if added.by_gradient else added()
             if criterion is not None and taken % an_epoch == 0:
                 net.mode(training=whole)
-                net.at(slice(None))
                 last, gradients = net.gradients(*samples.all, trained.parameters, loss)
                 net.mode(training=True)
                 if criterion.met(gradients, added(gradients) if added.by_gradient else extra):
                     break
                 ready = (last, gradients) if whole and not settings.augment else None  # it has just been taken
-            x, y = augment(batch.x, batch.y) if settings.augment and len(batch.y) else (batch.x, batch.y)
+            if settings.augment and len(y):
+                x, y = augment(x, y)
             if fast and (descended := net.descend(x, y, lr, extra)) is not None:
                 last = descended
             else:
-                net.at(batch.places)
                 value, gradients = gradient(x, y, ready)
                 last = value if len(y) else last
                 step(gradients, added(gradients) if added.by_gradient else extra, lr)

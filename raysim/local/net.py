@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import cached_property
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -87,11 +86,6 @@ class Net:
             "shared": self._make_part(slice(cut), slice(first)),
             "personal": self._make_part(slice(cut, None), slice(first, None)),
         }
-
-    @property
-    def remembers(self) -> bool:
-        """Whether solves of equilibrium layers start where the same sample's last one ended."""
-        return any(layer.start == "last" for layer in self._equilibria)
 
     @property
     def normalises_batches(self) -> bool:
@@ -297,32 +291,20 @@ class Net:
         return Chain.of(self.module, views) if self.loss is cross_entropy and in_order else None
 
     @contextmanager
-    def training(self, start: Model, samples: int, precision: str = "float32") -> Iterator[None]:
+    def training(self, start: Model, precision: str = "float32") -> Iterator[None]:
         """Puts the module in training mode with the values of `start`, and refuses `load` until training is over.
 
-        samples: how many samples it is trained on. precision: as in `Local`.
+        precision: as in `Local`.
         """
         self.load(start)
         self.mode(training=True)
         self._busy = True
-        self._remember(samples)
         self._halved = precision == "bfloat16"
         try:
             with _tf32() if precision == "tf32" else nullcontext():
                 yield
         finally:
             self._busy = self._halved = False
-            self._remember(0)
-
-    def _remember(self, samples: int) -> None:
-        for layer in self._equilibria:
-            layer.remember(samples)
-
-    def at(self, places: np.ndarray | slice) -> None:
-        """Tells equilibrium layers that remember which of the training samples the next batch holds."""
-        for layer in self._equilibria:
-            if layer.memory is not None:
-                layer.memory.places = places if isinstance(places, slice) else torch.from_numpy(places)
 
     @contextmanager
     def evaluating(self, model: Model) -> Iterator[nn.Module]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from raysim.local.gradients import Accumulate, PerSample
+from raysim.local.gradients import PerSample
 from raysim.local.net import Net
 from raysim.local.optimizers import Optimizer
 from raysim.local.settings import Local, grouped
@@ -94,9 +94,6 @@ def fits(local: Local, net: Net, places: tuple[int, ...] = ()) -> None:
     if places and (wrong := [one.name for one in local.augment if one.images and not (pixels and one.with_places)]):
         text = f"{', '.join(wrong)} changes images, and these data have a label for each of {places} places, which"
         raise BadValue(f"{text} it does not change alike; leave it out, or take crop or flip", "augment")
-    if net.remembers and any(isinstance(one, Accumulate) for one in local.gradients):
-        text = "must not accumulate where the model starts solves at a sample's last one; leave one of them out"
-        raise BadValue(text, "gradients")
     if net.normalises_batches and any(isinstance(one, PerSample) for one in local.gradients):
         text = "must not have per_sample where BatchNorm mixes the samples of a mini-batch; set model.norm: frozen, or "
         raise BadValue(f"{text}take a model with GroupNorm", "gradients")

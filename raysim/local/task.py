@@ -206,7 +206,7 @@ class Task:
         """
         self._require_public("task.train_by")
         steps = self.local.total_steps(self.samples)
-        with self._net.training(start, self.samples, self.local.precision):
+        with self._net.training(start, self.local.precision):
             loop(self._net.module)
             model = self._net.retaken()
         self._net.steps += steps
@@ -220,8 +220,8 @@ class Task:
         self._require_public("task.mini_batches")
         draws = cache(lambda purpose: self.generator(f"{purpose} 0"))
         augment = Augmenter(self.local.augment, self._net.pixels, self._net.classes, partial(draws, "augment"))
-        for batch in batches(self._samples, self.local, self._order(0)):
-            yield augment(batch.x, batch.y) if self.local.augment and len(batch.y) else (batch.x, batch.y)
+        for x, y in batches(self._samples, self.local, self._order(0)):
+            yield augment(x, y) if self.local.augment and len(y) else (x, y)
 
     def _order(self, stream: int) -> np.random.Generator:
         """Seeds the device's generator. Returns what chooses the order of mini-batches, valid until the next call."""

@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
-from torch.nn.parameter import is_lazy
+from torch import Tensor, nn
 
 from raysim.data.named import NamedArrays, Shape
 from raysim.models.layers import required_norms
-from raysim.models.memory import require_own_memory, separate_expanded
+from raysim.models.layout import is_expanded
 from raysim.models.names import is_under, nearest_parameter
 from raysim.models.part import ModelPart
 from raysim.models.precision import in_float32
@@ -31,8 +30,7 @@ def initialise(
     with exits; None: as it is, without any. The same seed gives the same bits in every process: the global generators
     of torch, numpy and Python are seeded, and left as they were.
     Raises ValueError as `ModelPart.build` and `Lora.adapt` do, and if that does not return a module, or one without
-    parameters to train, or with lazy or complex ones, with ones that share memory, or without those that are to be
-    frozen.
+    parameters to train, with complex ones, or without those that are to be frozen.
     """
     if isinstance(shape, dict) and "named" not in part.takes:
         text = f"{part.name} takes one array of inputs, and the data hold {', '.join(shape)}; take a module of your own"
@@ -58,8 +56,7 @@ def initialise(
             layer.requires_grad_(False)
     _freeze(module, part.frozen)
     _require_parameters(module)
-    require_own_memory(module)
-    separate_expanded(module)
+    _separate_expanded(module)
     module = in_float32(module)
     if isinstance(shape, dict):
         module.register_forward_pre_hook(ByName(), prepend=True, with_kwargs=True)
@@ -80,17 +77,22 @@ def _freeze(module: nn.Module, frozen: tuple[str, ...]) -> None:
 
 
 def _require_parameters(module: nn.Module) -> None:
-    """Raises ValueError unless the module's parameters and buffers can be part of flat float32 vectors."""
-    named = [*module.named_parameters(), *module.named_buffers()]
-    if lazy := [name for name, tensor in named if is_lazy(tensor)]:
-        text = f"must have parameters whose shapes are known, got lazy ones: {', '.join(lazy)}; give their sizes, or "
-        raise BadValue(f"{text}call the module once on zeros of shape (1, *input_shape) where it is made")
+    """Raises ValueError unless the module's parameters can be part of a flat float32 vector."""
     trained = [(name, parameter) for name, parameter in module.named_parameters() if parameter.requires_grad]
     if not trained:
         frozen = sum(1 for _ in module.parameters())
         raise BadValue(f"must have a parameter that is trained, got none, and {frozen} frozen ones")
     if others := [f"{name} ({p.dtype})" for name, p in trained if not p.is_floating_point()]:
         raise BadValue(f"must have real parameters, which become float32, got {', '.join(others)}")
+
+
+def _separate_expanded(module: nn.Module) -> None:
+    """Gives each element of expanded buffers memory of its own."""
+    made: dict[int, Tensor] = {}
+    for layer in module.modules():
+        for name, buffer in layer._buffers.items():
+            if buffer is not None and is_expanded(buffer):
+                layer._buffers[name] = made.setdefault(id(buffer), buffer.contiguous())
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,7 @@ class DEQ(ModelPart):
     conjugate_gradient: exact ones, by conjugate gradients on the normal equations, with the authors' tolerance of
     0.001 and at most 50 iterations, as in their code for images."""
     start: Start = "injection"
-    """The z at which a solve starts. zeros; injection: x itself; last: where the last solve of the same sample ended in
-    the client's current training, or x the first time; this keeps a z for each of its samples in memory."""
+    """The z at which a solve starts: zeros, or injection, which is x itself."""
 
     def equilibrium(self, g: TorchModule) -> TorchModule:
         """Returns the layer that finds the fixed point of g, a module of z and x."""

@@ -147,8 +147,8 @@ class Equilibrium(nn.Module):
     theorem: the adjoint u = J^T u + dL/dz is another fixed point, which the same solver finds. `conjugate_gradient`
     finds it as the solution of a linear system.
 
-    start: the z at which a solve starts. `zeros`; `injection`: x; `last`: where the same sample's last solve ended, if
-    `memory` knows it, else x. g must not have batch normalisation, which would count every iteration.
+    start: the z at which a solve starts: `zeros`, or `injection`, which is x. g must not have batch normalisation,
+    which would count every iteration.
     """
 
     def __init__(self, g: nn.Module, solver: Solver, backward: Backward, start: Start) -> None:
@@ -157,24 +157,15 @@ class Equilibrium(nn.Module):
         self.solver = solver
         self.backward = backward
         self.start = start
-        self.memory: Memory | None = None
         self.solved = Solves()  # counts since the caller last reset them
         self._dropouts = [m for m in g.modules() if isinstance(m, HeldDropout)]
-
-    def remember(self, samples: int) -> None:
-        """Remembers from now on where the solves of so many samples end, if `start` is `last`. 0 turns this off."""
-        self.memory = Memory(samples) if samples and self.start == "last" else None
 
     def forward(self, x: Tensor) -> Tensor:
         """Returns g(z*, x), where z* is the fixed point."""
         z = torch.zeros_like(x) if self.start == "zeros" else x
-        if self.memory is not None:
-            z = self.memory.start(x.detach())
         for dropout in self._dropouts:
             dropout.mask = None
         point = self._solve(lambda z: self.g(z, x), z)
-        if self.memory is not None:
-            self.memory.keep(point)
         if self.backward == "jacobian_free" or not torch.is_grad_enabled():
             return self.g(point, x)  # type: ignore[no-any-return]
         return self._adjoin(point.detach().requires_grad_(), x)
@@ -204,29 +195,6 @@ class Equilibrium(nn.Module):
         unconverged, residual = int((~found.converged).sum()), float(found.residual.max())
         self.solved = self.solved.plus(Solves(len(found.z), int(found.iterations.sum()), unconverged, residual))
         return found.z
-
-
-class Memory:
-    """Remembers where the last solve of each sample ended, (samples, ...)."""
-
-    def __init__(self, samples: int) -> None:
-        self.places: slice | Tensor = slice(None)  # indices of the next batch's samples
-        self._known = torch.zeros(samples, dtype=torch.bool)
-        self._points: Tensor | None = None
-
-    def start(self, x: Tensor) -> Tensor:
-        """Returns where the last solves of the next batch's samples ended, and x for samples without one."""
-        if self._points is None:
-            return x
-        known = self._known[self.places].to(x.device).reshape(-1, *[1] * (x.dim() - 1))
-        return torch.where(known, self._points[self.places], x)
-
-    def keep(self, points: Tensor) -> None:
-        """Remembers where the solves of that batch ended."""
-        if self._points is None:
-            self._points = points.new_empty(len(self._known), *points.shape[1:])
-        self._points[self.places] = points
-        self._known[self.places] = True
 
 
 class HeldDropout(nn.Module):

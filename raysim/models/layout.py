@@ -152,6 +152,12 @@ def _is_averaged(buffer: Tensor) -> bool:
     return dense and buffer.is_floating_point() and bool(buffer.isfinite().all())
 
 
+def is_expanded(tensor: Tensor) -> bool:
+    """Whether several elements of a tensor are one number in memory, so that it cannot be changed in place."""
+    dense = tensor.layout == torch.strided
+    return dense and any(step == 0 and n > 1 for n, step in zip(tensor.shape, tensor.stride(), strict=True))
+
+
 def _place(
     shapes: dict[str, tuple[int, ...]], offset: int, channels_last: bool = False
 ) -> tuple[tuple[Entry, ...], int]:

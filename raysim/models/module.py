@@ -1,6 +1,7 @@
 """Any torch module, which need not know of raysim: by the path of its class, or itself, given in Python."""
 
 import hashlib
+import pickle
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -8,11 +9,13 @@ from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Annotated, Any, ClassVar, Self
 
+import cloudpickle
 from pydantic import Field, PlainValidator, WithJsonSchema, field_serializer
 
 from raysim.models.part import ModelPart
 from raysim.parts.errors import BadValue, Problem
 from raysim.parts.own import WrongClass, import_class, path_of
+from raysim.parts.own_code import send_by_value
 from raysim.parts.own_function import Arguments, ImportPath, argument_problems, call, find, parameters_of
 from raysim.terms import Inputs, TorchModule
 
@@ -36,11 +39,6 @@ class GivenModule:
         """
         import torch
 
-        from raysim.models.dump import dump
-        from raysim.models.memory import require_own_memory
-
-        require_plain(module)
-        require_own_memory(module)  # a copy would share none
         hashed = hashlib.blake2b(repr(module).encode(), digest_size=16)
         for name, value in module.state_dict().items():
             hashed.update(name.encode())
@@ -50,16 +48,20 @@ class GivenModule:
         for name, layer in module.named_modules():
             plain = {key: value for key, value in vars(layer).items() if type(value) in _PLAIN and key != "training"}
             hashed.update(repr((name, sorted(plain.items()))).encode())
-        return cls(hashed.hexdigest(), dump(module))
+        send_by_value({type(layer).__module__ for layer in module.modules()})
+        try:
+            return cls(hashed.hexdigest(), cloudpickle.dumps(module))
+        except Exception as error:  # parts of a module raise almost anything
+            text = f"must be a module that cloudpickle can copy, got {type(module).__name__}: {error}"
+            raise BadValue(f"{text}; give its class, or a function that makes it, instead") from error
 
     def module(self) -> TorchModule:
         """Returns a new copy of the module. Raises BadValue if it is only described."""
-        from raysim.models.dump import load
-
         if self.content is None:
             text = "must be given from Python again, for a run's folder keeps only its hash"
             raise BadValue(f"{text}; give the module, as in Result(folder, model=Module.of(module))", "given")
-        return load(self.content)
+        module: TorchModule = pickle.loads(self.content)
+        return module
 
 
 def _validate(value: Any) -> GivenModule:
@@ -149,7 +151,6 @@ class Module(ModelPart):
             module = self.given.module()
         if not isinstance(module, nn.Module):
             raise BadValue(f"{self.module} must give a torch.nn.Module, got {module!r}", "module")
-        require_plain(module)
         names = [name for name, _ in module.named_modules(remove_duplicate=False)]
         if self.head is not None and self.head not in names[1:]:
             near = nearest(self.head, names[1:])
@@ -158,19 +159,6 @@ class Module(ModelPart):
             load_weights(module, self.weights)
         module.register_forward_pre_hook(Contiguous())
         return module
-
-
-def require_plain(module: TorchModule) -> None:
-    """Raises BadValue for a module of TorchScript, whose forward pass is compiled and cannot be changed any more, and
-    for one without values."""
-    from torch import jit
-
-    if isinstance(module, jit.ScriptModule):
-        cure = "give the module that it was made of, or its class"
-        raise BadValue(f"must be an ordinary torch.nn.Module, got {type(module).__name__} of TorchScript; {cure}")
-    if meta := [name for name, parameter in module.named_parameters() if parameter.is_meta]:
-        cure = "make it on the CPU, or give it values, with to_empty and its layers' reset_parameters"
-        raise BadValue(f"must have parameters with values, got {meta[0]!r} on the device meta; {cure}")
 
 
 def model_block(value: Any) -> Any:

@@ -15,7 +15,7 @@ from raysim.terms import Tensor
 
 TINY = 1e-30  # smaller than any norm that matters; divisors are at least this, so that 0 / 0 is 0
 Backward = Literal["jacobian_free", "implicit", "conjugate_gradient"]
-Start = Literal["zeros", "injection", "last"]
+Start = Literal["zeros", "injection"]
 
 
 class Solver(Part):

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from raysim.data.named import NamedArrays, by_name, shape_of, shape_text
 from raysim.local.gradients import PerSample
 from raysim.local.net import Net
-from raysim.models.memory import Held
 from raysim.parts.errors import BadValue, located
 from raysim.parts.rng import seed_globals
 from raysim.terms import ModelKey
@@ -73,13 +72,12 @@ def try_model(bench: Workbench, key: ModelKey = 1.0) -> float:
     _require_embedded(bench, net)
     few = 3 if federation.num_classes == 2 else 2  # another number than that of labels, so that their places show
     x, y = bench.loader(federation.train, np.arange(min(few, len(federation.train))))
-    first = Held.by(net.module)
+    first = _shapes(net.module)
     with torch.random.fork_rng(devices=[]):
         try:
             outputs, *trained = _passes(bench, variant, x, y)
-            first.require_same(Held.by(net.module))
+            _require_same(first, _shapes(net.module))
             net.load(start)
-            first.require_frozen(Held.by(net.module))
             _require_alike([outputs, *trained], _passes(bench, variant, x, y))
             _try_single(bench, variant, x[:1], y[:1])
         except BaseException as error:
@@ -92,10 +90,24 @@ def try_model(bench: Workbench, key: ModelKey = 1.0) -> float:
     return float(trained[-1])
 
 
+def _shapes(module: nn.Module) -> dict[str, tuple[int, ...]]:
+    """Returns the shapes of the buffers of floats that a state dict holds, and () for each parameter."""
+    kept = module.state_dict().keys()
+    floats = {name: one for name, one in module.named_buffers() if name in kept and one.is_floating_point()}
+    return {**{name: () for name, _ in module.named_parameters()}, **{n: tuple(one.shape) for n, one in floats.items()}}
+
+
+def _require_same(first: dict[str, tuple[int, ...]], after: dict[str, tuple[int, ...]]) -> None:
+    """Raises BadValue if a forward pass made parameters or buffers, or gave a buffer another shape."""
+    if made := sorted(name for name, shape in after.items() if first.get(name) != shape):
+        text = f"must have all parameters and buffers before its first call, which makes or reshapes {made[0]!r}"
+        raise BadValue(f"{text}; make it in __init__, or register the buffer with persistent=False")
+
+
 def try_single_samples(bench: Workbench) -> None:
     """Lets the model take gradients of single samples. Raises BadValue if torch.func cannot."""
     x, y = bench.loader(bench.federation.train, np.arange(min(2, len(bench.federation.train))))
-    with torch.random.fork_rng(devices=[]), bench.net.training(bench.start, len(y)):
+    with torch.random.fork_rng(devices=[]), bench.net.training(bench.start):
         try:
             bench.net.gradient_of_each(x, y, bench.net.parameters)
         except Exception as error:
@@ -113,7 +125,7 @@ def _passes(bench: Workbench, variant: Variant, x: Tensor, y: Tensor) -> list[Te
     with net.evaluating(start) as module:
         outputs = module(x)
     _require_outputs(outputs, *wanted)
-    with net.training(start, len(y)):
+    with net.training(start):
         trained = net.module(x)
         _require_outputs(trained, *wanted, when=" in training mode")
         loss, _ = net.gradients(x, y, net.parameters)
@@ -136,7 +148,7 @@ def _try_single(bench: Workbench, variant: Variant, x: Tensor, y: Tensor) -> Non
     wanted = (x, y, federation.num_classes, federation.loss, bench.part_of(variant).wider)
     try:
         if trained:
-            with net.training(start, 1):
+            with net.training(start):
                 _require_outputs(net.module(x), *wanted, when=" in training mode")
         if any(size % EVALUATION_BATCH == 1 for size in tested):
             with net.evaluating(start) as module:

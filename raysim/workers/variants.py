@@ -100,7 +100,7 @@ class Variant:
             return tensor
 
         x, y = samples.all
-        with self.net.training(self.start, len(y)), torch.autograd.graph.saved_tensors_hooks(keep, lambda one: one):
+        with self.net.training(self.start), torch.autograd.graph.saved_tensors_hooks(keep, lambda one: one):
             self.net.loss(self.net.module(x), y)
         constant = self.net.w.element_size() * (len(self.net.w) * (2 + vectors) + len(self.start.buffers))
         return constant + round(sum(kept.values()) * batch / len(y))

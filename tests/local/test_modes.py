@@ -1,6 +1,5 @@
 """Modules keep their own modes: whatever a module is, training is a plain loop of PyTorch, with any history."""
 
-import copy
 import itertools
 from typing import Any
 
@@ -45,7 +44,7 @@ def plain(seed: int, client: int, local: Local) -> nn.Module:
     torch.manual_seed(int(order.integers(2**63)))
     module.train()
     optimizer = torch.optim.SGD([p for p in module.parameters() if p.requires_grad], lr=local.lr)
-    for x, y, _ in batches(samples(client), local, order):
+    for x, y in batches(samples(client), local, order):
         optimizer.zero_grad()
         nn.functional.cross_entropy(module(x), y).backward()
         optimizer.step()
@@ -193,7 +192,8 @@ def test_the_state_dict_loads_strictly(tmp_path: Any) -> None:
     """With frozen parameters, tied weights, masks and counts."""
     for seed in itertools.islice(itertools.count(), 6):
         module = drawn(seed)
-        result = raysim.run({**SCENARIO, "model": Module.of(copy.deepcopy(module))}, out=tmp_path, inline=True)
+        model = {"name": "module", "module": drawn, "args": {"seed": seed}}
+        result = raysim.run({**SCENARIO, "model": model}, out=tmp_path, inline=True)
         found = result.state_dict()
         assert list(found) == list(module.state_dict())
         module.load_state_dict(found)

@@ -77,7 +77,7 @@ def written(net: Net, task: Task, local: Any, correction: Any, radius: float) ->
     part = net.part(None)
     joined, views = part.flat()
     rule = Written(local, net.w, part.views)
-    for x, y, _ in batches(Samples.of(task.x, task.y), local, order):
+    for x, y in batches(Samples.of(task.x, task.y), local, order):
         extra = None if correction is None else correction(net.w)
         _, gradients = net.gradients(x, y, part.parameters)
         if radius:

@@ -54,7 +54,7 @@ def test_training_on_given_data_with_a_given_loss_is_that_of_torch(batch_size: i
     order = generator(0, "train 1", 1, 2)
     order.integers(2**63)  # the seed of dropout
     losses = []
-    for x, y, _ in batches(Samples.of(inputs, targets), task.local, order):
+    for x, y in batches(Samples.of(inputs, targets), task.local, order):
         optimizer.zero_grad()
         loss = half(module(x), y)
         loss.backward()

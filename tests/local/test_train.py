@@ -62,7 +62,7 @@ def test_it_does_what_torch_optim_does(settings: dict[str, Any]) -> None:
     optimizer = TORCH[local.optimizer.name](module.parameters(), **keys)
     order = generator(0, "train 0", 1, 2)
     order.integers(2**63)  # the seed of dropout
-    for x, y, _ in batches(Samples.of(task.x, task.y), local, order):
+    for x, y in batches(Samples.of(task.x, task.y), local, order):
         optimizer.zero_grad()
         loss = nn.functional.cross_entropy(module(x), y)
         pull = sum((p - q).square().sum() for p, q in zip(module.parameters(), first, strict=True))
@@ -76,7 +76,6 @@ def test_each_epoch_sees_every_sample_once_in_another_order() -> None:
     x = torch.arange(10.0)[:, None]
     local = Local(batch_size=4, epochs=2)
     drawn = list(batches(Samples.of(x, torch.arange(10)), local, generator(0, "order")))
-    assert all(batch.x.equal(x[batch.places]) for batch in drawn)
     seen = [batch.x[:, 0].tolist() for batch in drawn]
     assert [len(batch) for batch in seen] == [4, 4, 2, 4, 4, 2]
     first, second = [*seen[0], *seen[1], *seen[2]], [*seen[3], *seen[4], *seen[5]]

@@ -13,17 +13,6 @@ from raysim.models.build import initialise
 from raysim.models.equilibrium import Solves
 
 
-def test_epochs_after_the_first_take_fewer_iterations_where_solves_start_at_the_last(simulate: Simulate) -> None:
-    """Three epochs with a small rate; the losses are those of other starts, to the tolerance."""
-    found = {}
-    for start in ("injection", "last"):
-        model = {"name": "deq_mlp", "width": 16, "hidden": 8, "start": start}
-        raw = digits(model=model, local={"lr": 0.01, "epochs": 3, "batch_size": 16}, run__rounds=2)
-        found[start] = simulate(raw).pandas("updates").query("status == 'used'")
-    assert (found["last"].solver_iterations < 0.9 * found["injection"].solver_iterations).all()
-    assert found["last"].loss_after.to_numpy() == pytest.approx(found["injection"].loss_after.to_numpy(), rel=0.02)
-
-
 @pytest.mark.parametrize("backward", ["jacobian_free", "implicit", "conjugate_gradient"])
 @pytest.mark.parametrize(
     ("model", "shape"),

@@ -6,19 +6,14 @@ from typing import Any
 import pytest
 import torch
 from conftest import digits
-from equilibria import CPU, EXACT, MODEL, SOLVERS, Cell, Scalar, draw
+from equilibria import EXACT, MODEL, SOLVERS, Cell, Scalar, draw
 from torch import Tensor, nn
 
 from raysim import ScenarioError, parse_scenario
-from raysim.local import Local
-from raysim.local.loop import train
-from raysim.local.net import Net
-from raysim.local.samples import Samples
 from raysim.models import DEQMLP, Anderson, Iteration
 from raysim.models.build import initialise
 from raysim.models.equilibrium import Equilibrium, HeldDropout, Solves, solve_normal
 from raysim.models.solver import Solver
-from raysim.parts.rng import generator
 
 # --- gradients --------------------------------------------------------------------------------------------------------
 
@@ -114,42 +109,13 @@ def test_gradients_do_not_depend_on_their_scale() -> None:
 # --- the layer --------------------------------------------------------------------------------------------------------
 
 
-def test_a_sample_that_comes_again_starts_where_its_solve_ended() -> None:
-    layer, x = Equilibrium(Cell(), Anderson(tolerance=1e-5, max_iterations=50), "jacobian_free", "last"), draw(6, 6)
-
-    def iterations(*rows: int) -> int:
-        layer.solved = Solves()
-        if layer.memory is not None:
-            layer.memory.places = torch.tensor(rows)
-        torch.testing.assert_close(layer(x[list(rows)]).detach(), expected[list(rows)], atol=1e-4, rtol=0)
-        return layer.solved.iterations
-
-    expected = layer(x).detach()
-    cold = [iterations(row) for row in range(6)]
-    assert [iterations(row) for row in range(6)] == cold  # nobody said that they come again
-    layer.remember(6)
-    assert iterations(0, 1, 2) == sum(cold[:3])
-    assert iterations(2, 0) == 2
-    assert iterations(5, 1) == 1 + cold[5]
-    layer.remember(0)
-    assert iterations(2, 0) == cold[2] + cold[0]
-
-
 def test_where_solves_start_can_be_seen_after_one_iteration() -> None:
     def output(start: Any) -> Tensor:
         model = DEQMLP(width=12, hidden=8, start=start, solver=Iteration(max_iterations=1))
         return initialise(model, (6,), 3, 0)(draw(4, 6)).detach()
 
-    zeros, injection, last = map(output, ("zeros", "injection", "last"))
+    zeros, injection = map(output, ("zeros", "injection"))
     assert not zeros.allclose(injection)
-    assert last.equal(injection)
-
-
-def test_nothing_is_remembered_after_training() -> None:
-    net = Net(initialise(DEQMLP(width=12, hidden=8, start="last"), (6,), 3, 0), (), "cross_entropy", CPU)
-    samples = Samples.of(draw(20, 6), torch.arange(20) % 3)
-    train(net, net.model(), samples, Local(lr=0.1, epochs=2, batch_size=5), generator(0, "test"))
-    assert net.module.equilibrium.memory is None
 
 
 def test_of_residuals_the_largest_is_told() -> None:

@@ -165,11 +165,6 @@ def test_what_is_wrong_with_a_module_is_told_by_a_check(model: Raw, expected: st
 @pytest.mark.parametrize(
     ("model", "more", "expected"),
     [
-        (
-            {"module": "lazy"},
-            {},
-            "model: must have parameters whose shapes are known, got lazy ones: 1.weight, 1.bias",
-        ),
         ({"module": "frozen"}, {}, "model: must have a parameter that is trained, got none, and 1 frozen ones"),
         ({"module": "no_module"}, {}, "model.module: own_modules:no_module must give a torch.nn.Module, got {}"),
         ({"module": "Flat", "args": {"dtype": "complex64"}}, {}, "must have real parameters, which become float32"),
