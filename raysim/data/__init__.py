@@ -24,4 +24,4 @@ from raysim.data.sources.source import Source as Source
 from raysim.data.sources.synthetic import Quadratic as Quadratic
 from raysim.data.sources.table import Table as Table
 from raysim.data.sources.tokenizers import Tokenizer as Tokenizer
-from raysim.data.sources.tokens import Tokens as Tokens
+from raysim.data.sources.tokenizers import Tokens as Tokens

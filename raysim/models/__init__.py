@@ -14,7 +14,6 @@ from raysim.models.deq import Transformer as Transformer
 from raysim.models.image_classifiers import Timm as Timm
 from raysim.models.image_classifiers import Torchvision as Torchvision
 from raysim.models.language_models import CausalLM as CausalLM
-from raysim.models.language_models import MaskedLM as MaskedLM
 from raysim.models.language_models import SequenceClassifier as SequenceClassifier
 from raysim.models.lora import Lora as Lora
 from raysim.models.module import Module as Module
@@ -27,5 +26,5 @@ from raysim.models.solver import Solver as Solver
 
 MODELS: tuple[type[ModelPart], ...] = (
     *(Vector, Linear, MLP, CNN, FedFADMMCNN, ResNet, Transformer),
-    *(DEQMLP, DEQResNet, DEQTransformer, Torchvision, Timm, CausalLM, SequenceClassifier, MaskedLM, Module),
+    *(DEQMLP, DEQResNet, DEQTransformer, Torchvision, Timm, CausalLM, SequenceClassifier, Module),
 )

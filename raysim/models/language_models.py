@@ -182,17 +182,6 @@ class CausalLM(TransformersModel):
     name: str = "causal_lm"
 
 
-class MaskedLM(TransformersModel):
-    """A language model of transformers, such as BERT, that predicts tokens which are masked."""
-
-    auto: ClassVar[str] = "AutoModelForMaskedLM"
-    task: ClassVar[str] = "masked"
-
-    name: str = "masked_lm"
-    config: Arguments | None = Field(default=None, examples=[BERT])
-    """A configuration with random weights, as of `causal_lm`. null: `path` has one."""
-
-
 class SequenceClassifier(TransformersModel):
     """A classifier of texts of transformers, such as DistilBERT; where the folder has no head, it starts at random.
 

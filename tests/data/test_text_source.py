@@ -19,8 +19,7 @@ import raysim
 from raysim.data.dataset import Dataset
 from raysim.data.loaded import load as load_checked
 from raysim.data.sources.text import Text
-from raysim.data.sources.tokenizers import BytePairs, Bytes, Characters, InFolder
-from raysim.data.sources.tokens import END, MASK, UNKNOWN
+from raysim.data.sources.tokenizers import END, UNKNOWN, BytePairs, Bytes, Characters, InFolder, Tokens
 from raysim.runs.inspection import inspect
 
 Load = Callable[..., Dataset]
@@ -79,15 +78,10 @@ def test_labels_of_texts_are_numbered_and_long_texts_are_cut(load: Load) -> None
     assert dataset.train.x["input_ids"].tolist() == [[A, B], [A, B], [B, 0], [C, A]]
 
 
-def test_some_tokens_of_each_text_are_masked_and_are_the_labels(load: Load) -> None:
-    rows = [{"text": "abc" * 40}, {"text": "c"}]
-    split, plain = load(rows, task="masked").train, load(rows, task="classify", label="text").train
-    ids, y = split.x["input_ids"], split.y
-    chosen = y != -100
-    assert np.array_equal(y[chosen], plain.x["input_ids"][chosen]) and chosen.any(axis=1).all()
-    assert 8 <= chosen[0].sum() <= 30 and (ids[0][chosen[0]] == MASK).mean() > 0.6
-    assert np.array_equal(ids[~chosen], plain.x["input_ids"][~chosen])
-    assert np.array_equal(ids, load(rows, task="masked").train.x["input_ids"])
+def decoded(tokens: Tokens, ids: Any) -> str:
+    """The text of tokens, by the files that a run keeps."""
+    made = Tokenizer.from_str(tokens.files["tokenizer.json"].decode())
+    return str(made.decode([one for one in np.asarray(ids).tolist() if one > UNKNOWN]))
 
 
 def test_tokenizers_give_texts_back(tmp_path: Path) -> None:
@@ -96,7 +90,7 @@ def test_tokenizers_give_texts_back(tmp_path: Path) -> None:
     for tokenizer in (Bytes(), Characters(), trained):
         tokens = tokenizer.fitted(texts)
         ids = tokens.encode(texts)
-        assert [tokens.decode(one.tolist()) for one in ids] == texts
+        assert [decoded(tokens, one) for one in ids] == texts
         assert max(one.max() for one in ids) < tokens.size and min(one.min() for one in ids) > UNKNOWN
     assert Characters().fitted(["ab"]).encode(["axb"])[0].tolist() == [A, UNKNOWN, B]
     again = trained._learned(texts)
@@ -118,50 +112,35 @@ def test_files_of_all_kinds_give_the_same_texts(tmp_path: Path) -> None:
     frame.to_parquet(tmp_path / "one.parquet")
     frame.to_csv(tmp_path / "one.csv", index=False)
     frame.to_json(tmp_path / "one.jsonl", orient="records", lines=True)
-    (tmp_path / "hub" / "data").mkdir(parents=True)
-    frame[:2].to_parquet(tmp_path / "hub" / "data" / "train-00000-of-00002.parquet")
-    frame[2:].to_parquet(tmp_path / "hub" / "data" / "train-00001-of-00002.parquet")
-    frame.to_parquet(tmp_path / "hub" / "data" / "test-00000-of-00001.parquet")
+    frame[:2].to_parquet(tmp_path / "train-00000-of-00002.parquet")
+    frame[2:].to_parquet(tmp_path / "train-00001-of-00002.parquet")
+    frame.to_parquet(tmp_path / "test-00000-of-00001.parquet")
     frame.to_json(tmp_path / "one.json", orient="records")
     names = ("one.parquet", "one.csv", "one.jsonl", "one.json")
     loaded = [Text(path=str(tmp_path / name)).load() for name in names]
     assert len({one.train.x["input_ids"].tobytes() for one in loaded}) == 1
-    hub = Text(path=str(tmp_path / "hub")).load()
+    hub = Text(path=str(tmp_path / "train-*.parquet"), test_path=str(tmp_path / "test-*.parquet")).load()
     assert (len(hub.train), len(hub.test)) == (4, 4)
     (tmp_path / "notes").mkdir()
     for name in ("ann", "bob"):
         (tmp_path / "notes" / f"{name}.txt").write_text(f"{name} says this and that")
-    notes = Text(path=str(tmp_path / "notes"), clients="file", pack=True, length=5).load()
+    notes = Text(path=str(tmp_path / "notes" / "*.txt"), clients="file", pack=True, length=5).load()
     assert set(notes.train.columns["file"]) == {"ann", "bob"}
-
-
-@pytest.mark.parametrize(
-    "names", [("train.csv", "val.csv"), ("Train/a.CSV", "Dev/a.CSV"), ("a-train.csv", "a_valid.csv")]
-)
-def test_samples_of_a_validation_split_test_where_no_others_do(tmp_path: Path, names: tuple[str, str]) -> None:
-    frame = pd.DataFrame(ROWS)
-    for at, name in enumerate(names):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        frame[: 3 - at].to_csv(tmp_path / name, index=False)
-    dataset = Text(path=str(tmp_path)).load()
-    assert (len(dataset.train), len(dataset.test), dataset.notes) == (3, 2, ())
-    frame.to_csv(tmp_path / "test.csv", index=False)
-    dataset = Text(path=str(tmp_path)).load()
-    assert len(dataset.test) == 4
-    assert dataset.meaning is not None and dataset.meaning.unused[0] in ("split 'val'", "split 'dev'", "split 'valid'")
+    with pytest.raises(ValueError, match=r"a file, a pattern or a folder of `save_to_disk`, got .*notes/\*.txt'"):
+        Text(path=str(tmp_path / "notes")).load()
 
 
 def test_a_text_is_in_utf_8_without_its_mark_and_no_file_of_a_system(tmp_path: Path) -> None:
-    for name in ("a.txt", "B.TXT", "README.md", ".ipynb_checkpoints/a-checkpoint.txt", "__MACOSX/a.txt"):
+    for name in ("a.txt", "b.txt", "README.md", ".ipynb_checkpoints/a-checkpoint.txt", "__MACOSX/a.txt"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes("\N{ZERO WIDTH NO-BREAK SPACE}two words\r\n".encode())
-    dataset = Text(path=str(tmp_path), test_share=0.5).load()
+    dataset = Text(path=str(tmp_path / "**" / "*.txt"), test_share=0.5).load()
     assert (len(dataset.train), len(dataset.test)) == (1, 1)
-    assert Bytes().fitted([]).decode(dataset.train.x["input_ids"][0].tolist()).startswith("two words\n")
+    assert decoded(Bytes().fitted([]), dataset.train.x["input_ids"][0]) == "two words\n"
     for encoding in ("latin-1", "utf-16"):
         (tmp_path / "a.txt").write_text("so schön", encoding=encoding)
         with pytest.raises(ValueError, match=r"a.txt' must be a text in UTF-8, got .*; write it again, in UTF-8"):
-            Text(path=str(tmp_path)).load()
+            Text(path=str(tmp_path / "a.txt")).load()
 
 
 @pytest.mark.parametrize("cell", [["two", "words"], {"role": "user"}, b"bytes"])
@@ -177,7 +156,7 @@ def test_cells_of_texts_are_as_they_stand(tmp_path: Path, cell: str) -> None:
     """Without that, an answer would be that of Python: True, 0.5, 01:30:00."""
     (tmp_path / "t.csv").write_text("text,answer\n" + f"what?,{cell}\n" * 4)
     ids = Text(path=str(tmp_path / "t.csv"), answer="answer").load().train.x["input_ids"][0]
-    assert Bytes().fitted([]).decode(ids.tolist()).startswith(f"what?{cell}")
+    assert decoded(Bytes().fitted([]), ids) == f"what?{cell}"
 
 
 def test_cells_of_csv_may_have_many_lines(tmp_path: Path) -> None:
@@ -185,7 +164,7 @@ def test_cells_of_csv_may_have_many_lines(tmp_path: Path) -> None:
     frame = pd.DataFrame({"text": [f"{at} {lines}" for at in range(1500)]})  # more than Arrow reads in one block
     frame.to_csv(tmp_path / "cells.csv", index=False)
     ids = Text(path=str(tmp_path / "cells.csv"), length=2000, train_samples=1).load().train.x["input_ids"][0]
-    assert Bytes().fitted([]).decode(ids.tolist()) in frame.text.tolist()
+    assert decoded(Bytes().fitted([]), ids) in frame.text.tolist()
 
 
 def test_files_of_leaf_have_texts_labels_and_users(tmp_path: Path) -> None:
@@ -196,9 +175,13 @@ def test_files_of_leaf_have_texts_labels_and_users(tmp_path: Path) -> None:
             "bob": {"x": ["bad"], "y": [0]},
         }
         (tmp_path / split / "all.json").write_text(json.dumps({"users": [*rows], "user_data": rows}))
-    dataset = Text(path=str(tmp_path), task="classify", label="label", clients="user").load()
-    decode = Bytes().fitted([]).decode
-    assert [decode(one) for one in dataset.test.x["input_ids"].tolist()] == ["good test", "bad"]
+
+    def loaded(folder: Path, **keys: Any) -> Dataset:
+        return Text(path=str(folder / "train/*.json"), test_path=str(folder / "test/*.json"), **keys).load()
+
+    dataset = loaded(tmp_path, task="classify", label="label", clients="user")
+    tokens = Bytes().fitted([])
+    assert [decoded(tokens, one) for one in dataset.test.x["input_ids"]] == ["good test", "bad"]
     assert dataset.train.y.tolist() == [1, 0] and dataset.train.columns["user"].tolist() == ["ann", "bob"]
     sequences = [["<BOS>", "oh", "my"], ["word", "<EOS>", "<PAD>"]]
     told = {"subreddit": "cats", "created_utc": 3, "score": 1, "target_tokens": [["oh"]], "count_tokens": [[1.0]]}
@@ -207,9 +190,9 @@ def test_files_of_leaf_have_texts_labels_and_users(tmp_path: Path) -> None:
         (tmp_path / "reddit" / split).mkdir(parents=True)
         file = tmp_path / "reddit" / split / f"reddit_0_{split}.json"
         file.write_text(json.dumps({"users": [*users], "num_samples": [1, 0], "user_data": users}))
-    reddit = Text(path=str(tmp_path / "reddit"), clients="subreddit").load()
+    reddit = loaded(tmp_path / "reddit", clients="subreddit")
     assert reddit.train.columns["subreddit"].tolist() == ["cats"] and len(reddit.test) == 1
-    assert decode(reddit.train.x["input_ids"][0].tolist()) == "oh my word"
+    assert decoded(tokens, reddit.train.x["input_ids"][0]) == "oh my word"
 
 
 @pytest.mark.parametrize(
@@ -222,11 +205,6 @@ def test_files_of_leaf_have_texts_labels_and_users(tmp_path: Path) -> None:
             [{"text": "ab"}, {"text": None}],
             {},
             "missing values: 1 in 'text', the first in row 1 of '.*texts.jsonl'; fil",
-        ),
-        (
-            ROWS,
-            {"user_share": 0.5},
-            "`user_share` must be 1 unless files are LEAF's .*, got 0.5 for '.*texts.jsonl'",
         ),
         ([{"text": "a"}], {"tokenizer": InFolder(path="{folder}")}, "row 0 of .*texts.jsonl' must have two tokens, so"),
         (ROWS, {"pack": True, "length": 50}, "must leave a sample of 50 tokens, got none with `pack`"),
@@ -248,7 +226,7 @@ def test_keys_that_do_not_go_together_are_told(tmp_path: Path) -> None:
         ValueError, match="`path` must hold two samples or more, of which one can test, got one; set `p"
     ):
         Text(path=str(tmp_path / "a.txt")).load()
-    part = Text(path=str(tmp_path / "a.txt"), task="masked", pack=True, label="kind", prompt="{")
+    part = Text(path=str(tmp_path / "a.txt"), task="classify", pack=True, prompt="{")
     assert [problem.partition(" ")[0] for problem in part.problems()] == ["`pack`", "`label`", "`prompt`"]
     assert "must name the column of the labels" in Text(path="a.txt", task="classify").problems()[0]
 

@@ -791,13 +791,12 @@ class RightWords(Tokenizer):
         def encode(some: Any) -> list[np.ndarray]:
             return [np.array([place.get(word, 3) for word in text.split()], dtype=np.int32) for text in some]
 
-        return Tokens(4 + len(known), encode, lambda tokens: " ".join(known[token - 4] for token in tokens))
+        return Tokens(4 + len(known), encode)
 
 
 class CountsTooFew(RightWords):
     def fitted(self, texts: Any) -> Tokens:
-        made = super().fitted(texts)
-        return Tokens(5, made.encode, made.decode)
+        return super().fitted(texts)._replace(size=5)
 
 
 # --- transforms of what clients send ----------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ class Letters(Tokenizer):
         def encode(some: Sequence[str]) -> list[np.ndarray]:
             return [np.array([max(4, ord(x) - 92) if x.islower() else 4 for x in one], np.int32) for one in some]
 
-        return Tokens(64, encode, lambda tokens: "".join(chr(token + 92) for token in tokens))
+        return Tokens(64, encode)
 
 
 class Points(Source):

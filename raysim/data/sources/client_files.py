@@ -10,7 +10,6 @@ import numpy as np
 from pydantic import Field
 
 from raysim.data.dataset import Dataset
-from raysim.data.sources.hdf5 import read_clients
 from raysim.data.sources.image_folder import TEST
 from raysim.data.sources.inputs import require_same_kind
 from raysim.data.sources.labels import one_axis, require_alike
@@ -26,8 +25,7 @@ class ClientFiles(RawSamples):
 
     A file has x and y, as numpy.savez writes them; or `data`, a dictionary of both, as PFLlib (Zhang et al., JMLR 2025)
     writes it. Of that, arrays and plain values are read, and no code is run. Clients are in the order of the names of
-    their files, and numbers in order of size. In place of files, a folder may hold two of TensorFlow Federated, whose
-    names end in train.h5 and test.h5, such as those of federated EMNIST; they need h5py (`raysim-fl[hdf5]`).
+    their files, and numbers in order of size.
     """
 
     name: str = "client_files"
@@ -43,21 +41,18 @@ class ClientFiles(RawSamples):
         return ("label", "file") if self.task == "classes" else None
 
     def reads(self) -> Iterable[Path]:
-        return [file for files in self._files() for file in files] or self._of_tff()
+        return [file for files in self._files() for file in files]
 
     def load(self) -> Dataset:
         """Joins the clients' samples, with a column `file`. Raises FileNotFoundError or ValueError with the file."""
-        of_tff, of_files = self._of_tff(), self._files()
-        if of_files[0]:
-            splits = as_splits(*map(_read, filter(None, of_files)), order=_order, column="file")
-        elif of_tff:
-            splits = as_splits(*map(_read_tff, of_tff), column="file")
-        else:
+        files = self._files()
+        if not files[0]:
             text = "must be a folder with an .npz file for each client, in it or in `train`, but"
             where = str(location(self.path).expanduser().absolute())
             raise MissingFile(f"{text} {where!r} has none; correct the path", "path")
+        splits = as_splits(*map(_read, filter(None, files)), order=_order, column="file")
         train, *test = (Raw(split.x, split.y, split.columns) for split in splits)
-        unused = [f"folder {name!r}" for name in self._tests()[1:] if of_files[0]]
+        unused = [f"folder {name!r}" for name in self._tests()[1:]]
         return self.made_of(train, test[0] if test else None, unused)
 
     def _files(self) -> tuple[list[Path], list[Path]]:
@@ -70,12 +65,6 @@ class ClientFiles(RawSamples):
 
     def _in(self, name: str) -> list[Path]:
         return files_below(location(self.path).expanduser() / name, (".npz",), deep=False)
-
-    def _of_tff(self) -> list[Path]:
-        """Returns the two files of TensorFlow Federated; none, unless both are there."""
-        folder = location(self.path).expanduser()
-        found = [file for name in ("train", "test") for file in folder.glob(f"*{name}.h5")]
-        return found if len(found) == 2 else []
 
 
 def _order(name: str) -> tuple[int, int, str]:
@@ -107,16 +96,6 @@ def _read(files: list[Path]) -> dict[str, Samples]:
     if not found:
         raise BadValue(f"{str(files[0].parent)!r} must have samples, got files without any; make them again", "path")
     return {file.stem: samples for file, samples in found.items()}
-
-
-def _read_tff(file: Path) -> dict[str, Samples]:
-    """Returns x and y of each client in a file of TensorFlow Federated, by name: x is what is not the label."""
-    clients = dict(read_clients(file))
-    kinds = sorted(next(iter(clients.values()), {}))
-    inputs = [kind for kind in kinds if kind != "label"]
-    if "label" not in kinds or len(inputs) != 1:
-        raise BadValue(f"HDF5 must have a label and an input for each sample, got {kinds!r}; take text", "path")
-    return {name: (held[inputs[0]], held["label"]) for name, held in clients.items()}
 
 
 def _of_client(file: Path) -> dict[str, Any]:

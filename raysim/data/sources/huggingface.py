@@ -1,6 +1,5 @@
-"""Data sets of the Hugging Face library `datasets`, saved in a folder or in the hub's local cache."""
+"""Data sets of the Hugging Face library `datasets`, saved in a folder."""
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,17 +22,15 @@ if TYPE_CHECKING:
 
 
 class HuggingFace(RawSamples):
-    """A data set of the Hugging Face library `datasets`: a folder of `save_to_disk`, or one in the hub's local cache.
+    """A data set of the Hugging Face library `datasets`, in a folder of `save_to_disk`.
 
-    It needs the package `datasets` (`pip install "raysim-fl[huggingface]"`). Nothing is downloaded. Inputs are a column
-    of images, or of lists or arrays of numbers that all have one shape; labels are integers, class labels or texts.
+    It needs the package `datasets` (`pip install "raysim-fl[huggingface]"`). Inputs are a column of images, or of lists
+    or arrays of numbers that all have one shape; labels are integers, class labels or texts.
     """
 
     name: str = "huggingface"
     path: Annotated[str, Field(examples=["data/saved"])]
-    """Folder that `save_to_disk` wrote, with one split or several; or the id of a data set that is in the cache."""
-    config: str | None = None
-    """Name of the configuration of a data set from the cache. null: its only one."""
+    """Folder that `save_to_disk` wrote, with one split or several."""
     train: str = "train"
     """Split of the training samples; not used if the folder holds a single split."""
     test: str | None = "test"
@@ -46,11 +43,11 @@ class HuggingFace(RawSamples):
     """Column of the labels. null: the only column of class labels."""
 
     def reads(self) -> Iterable[str | Path]:
-        return (self.path,) if location(self.path).expanduser().is_dir() else ()
+        return (self.path,)
 
     def load(self) -> Dataset:
         """Loads the splits. Raises FileNotFoundError or ValueError, saying what to do, if they are not as said."""
-        splits = read_splits(self.path, self.config)
+        splits = read_splits(self.path)
         wanted = {"train": self.train} | ({} if self.test is None else {"test": self.test})
         wanted = {"train": next(iter(splits))} if len(splits) == 1 else wanted
         for key, name in wanted.items():
@@ -136,26 +133,18 @@ def _only(key: str, found: list[str], split: "datasets.Dataset") -> str:
     return found[0]
 
 
-def read_splits(path: str, config: str | None) -> dict[str, "datasets.Dataset"]:
-    """Returns the splits by name, without any access to the network. A folder of a single split has one named `all`."""
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")  # read when the package is imported
+def read_splits(path: str) -> dict[str, "datasets.Dataset"]:
+    """Returns the splits by name. A folder of a single split has one named `all`."""
     try:
         import datasets
     except ImportError as error:
         raise BadValue(f"the package `datasets` must be there, and is not; {extra('huggingface')}") from error
     datasets.disable_progress_bars()
     folder = location(path).expanduser()
-    if folder.is_dir():
-        cure = "save it again, or read Parquet files with data of the name `parquet`, `table` or `text`"
-        with reading(folder, "a whole folder of `save_to_disk`", cure):
-            loaded = datasets.load_from_disk(str(folder))
-    else:
-        try:
-            loaded = datasets.load_dataset(path, config)
-        except Exception as error:  # the hub's library has many kinds of errors for what is not there
-            raise MissingFile(
-                f"must be a folder of `save_to_disk`, or the id of a data set in the local "
-                f"cache, got {path!r}, where there is none ({' '.join(str(error).split())[:160]}); save it to a folder",
-                "path",
-            ) from error
+    if not folder.is_dir():
+        cure = "save the data set there: load_dataset(...).save_to_disk(path)"
+        raise MissingFile(f"must be a folder of `save_to_disk`, got {path!r}, where there is none; {cure}", "path")
+    cure = "save it again, or read Parquet files with data of the name `parquet`, `table` or `text`"
+    with reading(folder, "a whole folder of `save_to_disk`", cure):
+        loaded = datasets.load_from_disk(str(folder))
     return dict(loaded) if isinstance(loaded, datasets.DatasetDict) else {"all": loaded}

@@ -9,9 +9,8 @@ import numpy as np
 from raysim.data.cache import kept
 from raysim.data.dataset import IGNORED
 from raysim.data.named import NamedArrays
-from raysim.data.sources.tokens import Tokens
+from raysim.data.sources.tokenizers import Tokens
 from raysim.parts.errors import BadValue
-from raysim.parts.rng import generator
 
 
 class Wanted(NamedTuple):
@@ -103,20 +102,6 @@ def arranged(
         raise BadValue(f"{place(short)} must have two tokens, so that one predicts the other, got one; drop the row")
     targets = [_next(ids, start) for ids, start in pairs]
     return Sequences([ids[:-1] for ids, _ in pairs], targets, columns, tokens.padding, notes=notes)
-
-
-def masked(
-    ids: np.ndarray, mask: np.ndarray, tokens: Tokens, share: float, split: str
-) -> tuple[np.ndarray, np.ndarray]:
-    """Returns tokens of which some are masked, and these tokens as labels. One at least of each sample is."""
-    draw = generator(0, f"masked tokens {split}")
-    free = mask & ~np.isin(ids, tokens.special)
-    chances = np.where(free, draw.random(ids.shape), 2.0)
-    chosen = (chances < share) | ((chances == chances.min(axis=1, keepdims=True)) & free)
-    kind, others = draw.random(ids.shape), np.setdiff1d(np.arange(tokens.size), tokens.special)
-    assert tokens.mask is not None
-    replaced = np.where(kind < 0.8, tokens.mask, np.where(kind < 0.9, draw.choice(others, ids.shape), ids))
-    return np.where(chosen, replaced, ids).astype(np.int32), np.where(chosen, ids, IGNORED).astype(np.int64)
 
 
 def _next(ids: np.ndarray, start: int) -> np.ndarray:

@@ -1,7 +1,5 @@
 """Which of the stored samples are used, and which of them are the test set."""
 
-import hashlib
-
 import numpy as np
 
 from raysim.data.dataset import Split
@@ -72,12 +70,6 @@ def held_out_size(samples: int, share: float) -> int:
         return 0
     rounded_down = int(share * samples + 1e-9)  # 0.29 * 100 is 28.999999999999996
     return min(max(rounded_down, 1), samples - 1)
-
-
-def is_chosen(user: str, share: float) -> bool:
-    """Whether a user is in a random share of all users. It is the same in all files, and for every seed."""
-    drawn = int.from_bytes(hashlib.blake2b(user.encode(errors="replace"), digest_size=8).digest(), "big")
-    return drawn < share * 2**64
 
 
 def rows_by_value(values: np.ndarray) -> list[np.ndarray]:

@@ -1,4 +1,4 @@
-"""Texts in files of one's own, as tokens: for language models, masked ones, and classifiers."""
+"""Texts in files of one's own, as tokens: for language models and classifiers."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -17,12 +17,11 @@ from raysim.data.sources.inputs import named_or_plain
 from raysim.data.sources.labels import Said, labels_of
 from raysim.data.sources.reading import matching
 from raysim.data.sources.rows import Cells, Rows
-from raysim.data.sources.sequences import Sequences, Wanted, arranged, masked
+from raysim.data.sources.sequences import Sequences, Wanted, arranged
 from raysim.data.sources.source import Share, Source
 from raysim.data.sources.subset import tested
 from raysim.data.sources.text_rows import read_rows
-from raysim.data.sources.tokenizers import TOKENIZERS, Bytes, InFolder, Tokenizer
-from raysim.data.sources.tokens import Tokens
+from raysim.data.sources.tokenizers import TOKENIZERS, Bytes, InFolder, Tokenizer, Tokens
 from raysim.parts.errors import BadValue
 from raysim.parts.part import Count, OneOf, Unit
 from raysim.terms import Inputs
@@ -40,21 +39,18 @@ class Text(Source):
 
     name: str = "text"
     path: Annotated[str, Field(examples=["reviews.jsonl"])]
-    """A .parquet, .jsonl, .json, .csv, .tsv or .txt file, or a pattern such as texts/*.txt; or a folder: of
-    `save_to_disk`, with files whose names or folders say train and test, or with .txt files. Where none says test, the
-    first of val, valid, validation, dev and eval tests. A .txt file is one text in UTF-8, in the column `text`, whose
-    name is in the column `file`. LEAF's .json files have text, user and label, as of Sent140, or subreddit and others,
-    as of Reddit; .h5 files of TensorFlow Federated have user and their own columns: of StackOverflow, tokens, title,
-    tags, type, score and creation_date."""
+    """A .parquet, .jsonl, .json, .csv, .tsv or .txt file, or a pattern such as texts/*.txt or data/train-*.parquet; or
+    a folder of `save_to_disk`. A .txt file is one text in UTF-8, in the column `text`, whose name is in the column
+    `file`. LEAF's .json files have text, user and label, as of Sent140, or subreddit and others, as of Reddit."""
     test_path: str | None = None
-    """The file, or a pattern, of the test texts. null: those of the folder or, without any, a share of the texts."""
+    """The file, or a pattern, of the test texts. null: the split test or validation of `save_to_disk` or, without any,
+    a share of the texts."""
     delimiter: Annotated[str | None, Field(min_length=1, max_length=1)] = None
     """What is between the cells of CSV files, such as ";". null: a comma or, in .tsv files, a tab."""
     test_share: Share = 0.2
     """Share of the samples that is the test set, if there are no test texts. It is the same for every seed."""
-    task: Literal["causal", "classify", "masked"] = "causal"
-    """What is predicted. causal: each next token. masked: tokens that are masked, once, when the data are loaded.
-    classify: the label of a text."""
+    task: Literal["causal", "classify"] = "causal"
+    """What is predicted. causal: each next token. classify: the label of a text."""
     text: str = "text"
     """Column of the texts; not used with `prompt`."""
     prompt: str | None = None
@@ -72,12 +68,6 @@ class Text(Source):
     """Whether texts are joined, those of each client, or of each value of the column that divides, by themselves, with
     a token for the end of each, and cut into samples of `length` tokens; what is left over is not used. For causal
     only."""
-    mask_share: Share = 0.15
-    """Share of a text's tokens that is predicted, for masked only: of ten, eight are masked, one is replaced by a
-    random token, and one stays (Devlin et al., BERT, NAACL 2019)."""
-    user_share: Annotated[float, Field(gt=0, le=1), Unit("fraction")] = 1.0
-    """Share of the users whose texts are read, of files of LEAF or TensorFlow Federated: random ones, the same for
-    every seed. Others are not read, so that a part of StackOverflow fits in memory."""
 
     @property
     def holds(self) -> tuple[Inputs, ...]:  # type: ignore[override]
@@ -111,14 +101,10 @@ class Text(Source):
 
     def load(self) -> Dataset:
         """Loads the texts. Raises FileNotFoundError or ValueError, saying which row of which file, and what to do."""
-        found = read_rows(self.path, self.test_path, self._cells, self.user_share)
+        found = read_rows(self.path, self.test_path, self._cells)
         rows = [one.with_places(self.sides) for one in found if one is not None]
         texts = [self._texts(some, self._named) for some in rows]
         tokens = self.tokenizer.fitted([question + answer for question, answer in texts[0]])
-        if self.task == "masked" and tokens.mask is None:
-            raise BadValue(
-                "must have a token for the mask with `task: masked`, got one without; take another", "tokenizer"
-            )
         wanted = Wanted(self.length, self.pack, self.answer is not None, self.task == "causal")
         sides = [{name: plain(some.table, name) for name in self.sides} for some in rows]
         made = [
@@ -138,13 +124,11 @@ class Text(Source):
         if labels is not None:
             both, meant = labels_of(labels, Said("classes"))
             y = np.split(both, [len(labels[0])])
-        for one, targets, part in zip(made, y, ("train", "test"), strict=False):
+        for one, targets in zip(made, y, strict=False):
             ids, mask = one.ids(width), one.mask(width)
             if (largest := int(ids.max())) >= tokens.size:
                 text = f"must give tokens below the size of its vocabulary, {tokens.size}, got {largest}"
                 raise BadValue(f"{text}; correct the size of its Tokens", "tokenizer")
-            if self.task == "masked":
-                ids, targets = masked(ids, mask, tokens, self.mask_share, part)
             splits.append(Split(one.inputs(ids, mask), targets, one.columns))
         if len(splits) == 1 and len(splits[0]) < 2:
             must = "must hold two samples or more, of which one can test, got one"

@@ -1,20 +1,54 @@
 """How texts become tokens: by bytes, characters, pieces that are learned from the data, or a tokenizer in a folder."""
 
+from __future__ import annotations
+
 import json
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
 from raysim.data.cache import kept
-from raysim.data.sources.tokens import PADDING, SPECIAL, UNKNOWN, Tokens
 from raysim.parts.errors import BadValue
 from raysim.parts.part import Part, Unit
 from results.location import location
+
+SPECIAL = ("<padding>", "<end>", "<mask>", "<unknown>")  # the first tokens of raysim's own tokenizers
+PADDING, END, _, UNKNOWN = range(len(SPECIAL))
+
+
+class Tokens(NamedTuple):
+    """A tokenizer that is ready to be used. size: of its vocabulary. A token that it lacks is None."""
+
+    size: int
+    encode: Callable[[Sequence[str]], list[np.ndarray]]  # from texts to tokens, int32 (tokens,) each
+    padding: int = PADDING
+    end: int | None = END  # of a text
+    prefix: tuple[int, ...] = ()  # what stands before a text
+    suffix: tuple[int, ...] = ()  # what stands after one that is classified
+    files: Mapping[str, bytes] = {}  # as transformers loads it from a folder; none where that is not known
+    named: bytes | None = None  # what decides the tokens of a text, where they take long to make: they are then kept
+
+    @classmethod
+    def of(cls, made: Any, *, split_special: bool, named: bytes | None = None) -> Tokens:
+        """Makes one of a tokenizer of the library `tokenizers`, whose first tokens are SPECIAL.
+
+        split_special: whether a text such as "<end>" is split like all others.
+        """
+
+        def encode(some: Sequence[str]) -> list[np.ndarray]:
+            return [np.array(one.ids, dtype=np.int32) for one in made.encode_batch(list(some))]
+
+        names = dict(zip(("pad_token", "eos_token", "mask_token", "unk_token"), SPECIAL, strict=True))
+        config = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False, **names}
+        config["split_special_tokens"] = split_special
+        files = {"tokenizer.json": made.to_str(), "tokenizer_config.json": json.dumps(config, indent=2)}
+        as_bytes = {name: text.encode() for name, text in files.items()}
+        return cls(made.get_vocab_size(), encode, files=as_bytes, named=named)
 
 
 class Tokenizer(Part):
@@ -27,31 +61,12 @@ class Tokenizer(Part):
         """Returns the tokenizer. texts: of the training samples."""
 
 
-def _files(made: Any, split_special: bool) -> dict[str, bytes]:
-    """Returns the files from which transformers loads a tokenizer of the library `tokenizers`.
-
-    split_special: whether a text such as "<end>" is split like all others.
-    """
-    names = dict(zip(("pad_token", "eos_token", "mask_token", "unk_token"), SPECIAL, strict=True))
-    config = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False, **names}
-    config["split_special_tokens"] = split_special
-    return {"tokenizer.json": made.to_str().encode(), "tokenizer_config.json": json.dumps(config, indent=2).encode()}
-
-
 class Bytes(Tokenizer):
-    """A token for each byte of UTF-8, 260 with padding, the end of a text, the mask, and one that is not used."""
+    """A token for each byte of UTF-8, 260 with padding, the end of a text, and two that are not used."""
 
     name: str = "bytes"
 
     def fitted(self, texts: Sequence[str]) -> Tokens:
-        first = len(SPECIAL)
-
-        def encode(some: Sequence[str]) -> list[np.ndarray]:
-            return [np.frombuffer(one.encode(errors="replace"), np.uint8).astype(np.int32) + first for one in some]
-
-        def decode(tokens: Sequence[int]) -> str:
-            return bytes(token - first for token in tokens if token >= first).decode(errors="replace")
-
         from tokenizers import Tokenizer as Made
         from tokenizers import decoders, models, pre_tokenizers
 
@@ -59,10 +74,10 @@ class Bytes(Tokenizer):
         seen = [*range(33, 127), *range(161, 173), *range(174, 256)]
         letters = {byte: chr(byte) for byte in seen}
         letters |= {byte: chr(256 + place) for place, byte in enumerate(sorted({*range(256)} - {*seen}))}
-        made = Made(models.BPE({**_special(), **{letters[byte]: first + byte for byte in range(256)}}, []))
+        made = Made(models.BPE(_numbered([letters[byte] for byte in range(256)]), []))
         made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
         made.decoder = decoders.ByteLevel()
-        return Tokens(first + 256, encode, decode, files=_files(made, True))
+        return Tokens.of(made, split_special=True)
 
 
 class Characters(Tokenizer):
@@ -71,33 +86,16 @@ class Characters(Tokenizer):
     name: str = "characters"
 
     def fitted(self, texts: Sequence[str]) -> Tokens:
-        known, first = sorted(set().union(*texts)), len(SPECIAL)
-        points = np.array([ord(one) for one in known], dtype=np.uint32)
-
-        def encode(some: Sequence[str]) -> list[np.ndarray]:
-            return [_places(points, one, first) for one in some]
-
-        def decode(tokens: Sequence[int]) -> str:
-            return "".join(known[token - first] if token >= first else "" for token in tokens)
-
-        from tokenizers import Regex, decoders, models, pre_tokenizers
         from tokenizers import Tokenizer as Made
+        from tokenizers import decoders, models
 
-        vocabulary = {**_special(), **{one: first + place for place, one in enumerate(known)}}
-        made = Made(models.WordLevel(vocabulary, SPECIAL[UNKNOWN]))
-        made.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
+        made = Made(models.BPE(_numbered(sorted(set().union(*texts))), [], unk_token=SPECIAL[UNKNOWN]))
         made.decoder = decoders.Fuse()
-        return Tokens(first + len(known), encode, decode, files=_files(made, True))
+        return Tokens.of(made, split_special=True)
 
 
-def _special() -> dict[str, int]:
-    return {name: place for place, name in enumerate(SPECIAL)}
-
-
-def _places(points: np.ndarray, text: str, first: int) -> np.ndarray:
-    asked = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
-    place = np.searchsorted(points, asked).clip(max=len(points) - 1)
-    return np.where(points[place] == asked, place + first, UNKNOWN).astype(np.int32)
+def _numbered(tokens: Sequence[str]) -> dict[str, int]:
+    return {name: place for place, name in enumerate((*SPECIAL, *tokens))}
 
 
 class BytePairs(Tokenizer):
@@ -112,15 +110,8 @@ class BytePairs(Tokenizer):
         from tokenizers import __version__
 
         named = [f"{__version__} {self.vocabulary}".encode(), *(text.encode(errors="replace") for text in texts)]
-        learned = kept("tokenizers", named, lambda: np.frombuffer(self._learned(texts).encode(), np.uint8))
-        made = Made.from_str(learned.tobytes().decode())
-
-        def encode(some: Sequence[str]) -> list[np.ndarray]:
-            return [np.array(one.ids, dtype=np.int32) for one in made.encode_batch(list(some))]
-
-        size = made.get_vocab_size()
-        files = _files(made, False)
-        return Tokens(size, encode, lambda tokens: str(made.decode(list(tokens))), files=files, named=learned.tobytes())
+        learned = kept("tokenizers", named, lambda: np.frombuffer(self._learned(texts).encode(), np.uint8)).tobytes()
+        return Tokens.of(Made.from_str(learned.decode()), split_special=False, named=learned)
 
     def _learned(self, texts: Sequence[str]) -> str:
         """Returns the tokenizer as JSON."""
@@ -176,11 +167,8 @@ class InFolder(Tokenizer):
         return Tokens(
             len(made),
             encode,
-            lambda tokens: str(made.decode(list(tokens), skip_special_tokens=True)),
             padding=PADDING if padding is None else padding,
             end=made.eos_token_id,
-            mask=made.mask_token_id,
-            special=tuple(made.all_special_ids),
             prefix=tuple(whole[:first]),
             suffix=tuple(whole[first + len(bare) :]),
             files=files,
