@@ -1,7 +1,7 @@
 """The laws of models: their flat vector, their first values, what they predict, and what a narrower one holds."""
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -130,37 +130,70 @@ def _outputs(module: nn.Module, x: Any) -> Tensor:
     return found
 
 
-def a_narrower_model_holds_a_part_of_it(subject: Subject) -> None:
-    """At half of its widths, it is a part of the whole model.
+class Narrowed(NamedTuple):
+    """A narrower form of a model beside the whole one."""
 
-    It holds each of its numbers once, windows that go round cover all units alike, and it computes what the whole one
-    does where all that it lacks is zero. A model that does not build its narrower form itself need not have one.
+    layout: Layout  # of the whole one
+    slices: Slices
+
+    @classmethod
+    def of(cls, subject: Subject, width: float = 0.5) -> Self:
+        """Builds both, as each process of a run does. Raises NotTried if the model has no narrower form."""
+        model = built(subject)
+        try:
+            pair = [initialise(model.part, shape_of(model.x), model.classes, 0, one) for one in (1.0, width)]
+            whole, part = ((one, Layout(one, channels_last=model.part.channels_last)) for one in pair)
+            slices = Slices(*whole, *part)
+            require_consistent(whole, part, slices, model.x)
+        except BadValue as reason:
+            if type(model.part).build_at in (ModelPart.build_at, Module.build_at):
+                raise NotTried(f"it has no narrower form, for {reason.text}") from None
+            raise Broken(f"build_at: {reason.text}") from None
+        return cls(whole[1], slices)
+
+
+def a_narrower_model_computes_a_part_of_it(subject: Subject) -> None:
+    """At half of its widths, it computes what the whole model does where all that it lacks is zero.
+
+    A model that does not build its narrower form itself need not have one.
     """
-    model = built(subject)
-    try:
-        slices = _slices(model)
-    except BadValue as reason:
-        if type(model.part).build_at in (ModelPart.build_at, Module.build_at):
-            raise NotTried(f"it has no narrower form, for {reason.text}") from None
-        raise Broken(f"build_at: {reason.text}") from None
+    Narrowed.of(subject)
+
+
+def a_slice_returns_to_where_it_was(subject: Subject) -> None:
+    """What one process cuts out of a vector, another one puts back in its place, each number once."""
+    (whole, slices), (_, others) = Narrowed.of(subject), Narrowed.of(subject)
     for shift in (0, 1, 5):
-        index = slices.of(shift)
-        for places in (index.w, index.buffers):
-            if len(set(places.tolist())) != len(places):
-                raise Broken("a narrower model must hold different numbers of the whole one, got some twice")
+        kept, back = (one.of(shift).w for one in (slices, others))
+        w = torch.randn(whole.size, generator=torch.Generator().manual_seed(0))
+        found = torch.zeros(whole.size)
+        if len(kept) == len(back):
+            found.index_add_(0, back, w[kept])
+        expected = torch.zeros(whole.size)
+        expected[kept] = w[kept]
+        if not torch.equal(found, expected):
+            raise Broken("build_at: must give the same shapes each time, or what clients send is put elsewhere")
+
+
+def slices_cover_all_units(subject: Subject) -> None:
+    """Slices that move on by a unit at a time hold all units of a layer equally often."""
+    whole, slices = Narrowed.of(subject)
+    shapes = {entry.name: entry.shape for entry in (*whole.entries, *whole.buffers)}
     for name, cuts in slices.cuts.items():
         for cut in cuts:
-            held = torch.cat([cut.places(shift) for shift in range(cut.units)]).bincount()
-            if held.tolist() != [cut.kept] * (cut.groups * cut.units * cut.inner):
-                raise Broken(f"windows over dimension {cut.dim} of {name} must hold all units alike often, but do not")
+            size = shapes[name][cut.dim]
+            held = torch.cat([cut.places(shift) for shift in range(cut.units)]).bincount(minlength=size)
+            if held.unique().tolist() != [cut.kept]:
+                text = f"dimension {cut.dim} of {name}: each of {size} units must be held by {cut.kept} of {cut.units}"
+                raise Broken(f"{text} slices, got {held.min()} to {held.max()}; do heads divide the units evenly?")
 
 
-def _slices(model: Built) -> Slices:
-    pair = [initialise(model.part, shape_of(model.x), model.classes, 0, width) for width in (1.0, 0.5)]
-    (whole, layout), (part, narrow) = ((one, Layout(one, channels_last=model.part.channels_last)) for one in pair)
-    slices = Slices(whole, layout, part, narrow)
-    require_consistent((whole, layout), (part, narrow), slices, model.x)
-    return Slices(whole, layout, part, narrow)
+def what_is_cut_is_not_kept_at_a_smaller_level(subject: Subject) -> None:
+    """What is cut at a level is not kept at a smaller one."""
+    half, quarter = (Narrowed.of(subject, width).slices.of(0).w for width in (0.5, 0.25))
+    if strange := set(quarter.tolist()) - set(half.tolist()):
+        text = "must build a quarter of its widths as a part of the half"
+        raise Broken(f"build_at: {text}, got {len(strange)} numbers that the half lacks")
 
 
 LAWS: Groups = (
@@ -174,5 +207,7 @@ LAWS: Groups = (
     ),
     *runs.RUNS[2:],
     (runs.the_same_bits_on_ray,),
-    (a_narrower_model_holds_a_part_of_it,),
+    (a_narrower_model_computes_a_part_of_it,),
+    (a_slice_returns_to_where_it_was,),
+    (slices_cover_all_units, what_is_cut_is_not_kept_at_a_smaller_level),
 )

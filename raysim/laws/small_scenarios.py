@@ -10,6 +10,7 @@ import numpy as np
 
 from raysim.algorithms import Central, Peer
 from raysim.algorithms.deep import Deep
+from raysim.algorithms.sliced import Sliced
 from raysim.data.sources.synthetic import Quadratic
 from raysim.models.dense import Vector
 from raysim.models.part import ModelPart
@@ -55,6 +56,8 @@ def trials(kind: Kind, part: type[Part], block: Raw) -> Iterator[Raw]:
         with_part = merged(with_part, SMALL["texts"])
     if issubclass(part, Deep) or issubclass(kind.owner, Deep):
         base = merged(base, SMALL["deep"])
+    if issubclass(part, Sliced):
+        base = merged(base, SMALL["sliced"])
     if kind.key != "algorithm":
         yield merged(base, with_part)
         return

@@ -189,24 +189,29 @@ def test_one_level_is_fedavg_or_fedbuff(simulate: Simulate, one: Any, other: Raw
 NORMED: Raw = {"name": "module", "module": "toys_levels:Normed"}
 
 
-@pytest.mark.parametrize(
-    ("algorithm", "model"),
-    [
-        ({"name": "heterofl"}, NORMED),
-        ({"name": "fedrolex", "buffer": 4}, NET),
-        ({"name": "fjord"}, NORMED),
-        ({"name": "depthfl", "exits": 2}, NET),
-        ({"name": "inclusivefl", "exits": 2, "buffer": 4}, NET),
-    ],
-    ids=lambda one: one["name"],
-)
-def test_the_same_bits_when_a_run_goes_on(algorithm: Raw, model: Raw) -> None:
-    shards: Raw = {"shards": 2, "chunk": 3}
-    capacity = {**LEVELS, "redraw": "dispatch"}
-    raw = digits(algorithm=algorithm, capacity=capacity, world=WORLD, model=model, resources=shards)
-    whole = carried_out(raw).digest
-    assert carried_out(raw, PicklingPool(), stop_after=2).digest == whole
-    assert carried_out({**raw, "resources": {**shards, "aggregators": 2}}).digest == whole
+SIZES: dict[str, tuple[Raw, Raw]] = {
+    "heterofl": ({}, NORMED),
+    "depthfl": ({"exits": 2}, NET),
+    "fedrolex": ({}, NET),
+    "fjord": ({}, NORMED),
+    "inclusivefl": ({"exits": 2}, NET),
+}
+CONCURRENT: Raw = {"dispatch": {"concurrency": 8}, "delay": {"name": "half_normal", "sigma": 3}}
+
+
+@pytest.mark.parametrize(("buffer", "world"), [(None, WORLD), (3, CONCURRENT)], ids=["rounds", "buffer"])
+@pytest.mark.parametrize("name", SIZES)
+def test_the_same_bits_when_a_run_goes_on(name: str, buffer: int | None, world: Raw) -> None:
+    """With a buffer, updates are of levels and versions of their own."""
+    keys, model = SIZES[name]
+    algorithm = {"name": name, "buffer": buffer, **keys}
+    raw = digits(algorithm=algorithm, capacity={**LEVELS, "redraw": "dispatch"}, world=world, model=model)
+    shards = {"shards": 2, "chunk": 3}
+    found = carried_out(raw)
+    assert carried_out(raw, PicklingPool(), stop_after=2).digest == found.digest
+    assert any(row["staleness"] for row in found.updates) == (buffer is not None)
+    one, other = (carried_out({**raw, "resources": {**shards, "aggregators": n}}) for n in (1, 2))
+    assert one.digest == other.digest
 
 
 # --- another way to the same sums -------------------------------------------------------------------------------------
@@ -358,21 +363,16 @@ def test_a_model_that_cannot_be_cut_names_the_layer() -> None:
         server(parse_scenario(raw)).cost()
 
 
-SIZES: dict[str, tuple[Any, Raw]] = {
-    "heterofl": ("heterofl", NORMED),
-    "depthfl": ({"name": "depthfl", "exits": 2}, NET),
-    "fedrolex": ("fedrolex", NET),
-    "fjord": ("fjord", NORMED),
-    "inclusivefl": ({"name": "inclusivefl", "exits": 2, "buffer": 4}, NET),
-}
-
-
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[SLOW] * (name != "heterofl")) for name in SIZES])
 @pytest.mark.parametrize("where", [pytest.param("local", marks=SLOW), pytest.param("ray", marks=pytest.mark.ray)])
 def test_the_same_bits_in_other_processes(name: str, where: str, tmp_path: Path, request: Any) -> None:
-    algorithm, model = SIZES[name]
+    keys, model = SIZES[name]
     raw = digits(
-        algorithm=algorithm, model=model, capacity={**LEVELS, "redraw": "dispatch"}, world=WORLD, run={"rounds": 4}
+        algorithm={"name": name, **keys},
+        model=model,
+        capacity={**LEVELS, "redraw": "dispatch"},
+        world=WORLD,
+        run={"rounds": 4},
     )
     if where == "ray":
         request.getfixturevalue("ray_session")

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import networkx as nx
 import numpy as np
 
-from raysim.algorithms import SGP, Buffer, Central, Inbox, Peer
+from raysim.algorithms import SGP, Buffer, Central, FedRolex, Inbox, Peer
 from raysim.algorithms.staleness import StalenessFunction
 from raysim.data import Dataset, Source, Split, Tokenizer, Tokens
 from raysim.data.federation.partition import Partitioner
@@ -94,6 +94,15 @@ class Draws(Right):
     def update(self, task: Any, message: Any, state: Any) -> Any:
         update, state = super().update(task, message, state)
         return {**update, "delta": update["delta"] * (1 + os.urandom(1)[0] / 2560)}, state
+
+
+class DrawsSlices(FedRolex):
+    """Has another slice at the server than at the client."""
+
+    name: str = "draws_slices"
+
+    def first_unit(self, version: int) -> int:
+        return next(COUNT)
 
 
 class Remembers(Right):
@@ -507,6 +516,49 @@ class GrowsWhereCut(JoinsOtherUnits):
 
     def build_at(self, width: float, shape: tuple[int, ...], num_classes: int) -> Any:
         return self.of_units(8, num_classes)
+
+
+class NarrowsAnew(RightModel):
+    """Its narrower form has other units each time."""
+
+    def build_at(self, width: float, shape: tuple[int, ...], num_classes: int) -> Any:
+        return self.of_units(4 + next(COUNT) % 2, num_classes)
+
+    def build(self, shape: tuple[int, ...], num_classes: int) -> Any:
+        return self.of_units(11, num_classes)
+
+    def of_units(self, units: int, num_classes: int) -> Any:
+        import torch
+
+        return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, units), torch.nn.Linear(units, num_classes))
+
+
+class NarrowsLess(NarrowsAnew):
+    """A quarter has more units than a half."""
+
+    def build_at(self, width: float, shape: tuple[int, ...], num_classes: int) -> Any:
+        return self.of_units(round(8 - 8 * width), num_classes)
+
+
+class UnevenHeads(NarrowsAnew):
+    """Its 11 units are of two heads, so that one is of none."""
+
+    def build_at(self, width: float, shape: tuple[int, ...], num_classes: int) -> Any:
+        return self.of_units(2 * round(6 * width), num_classes)
+
+    def of_units(self, units: int, num_classes: int) -> Any:
+        import torch
+
+        class Heads(torch.nn.Module):
+            def __init__(own) -> None:
+                super().__init__()
+                own.num_heads = 2
+                own.q, own.out = torch.nn.Linear(64, units), torch.nn.Linear(units, 64)
+
+            def forward(own, x: Any) -> Any:
+                return own.out(own.q(x))
+
+        return torch.nn.Sequential(torch.nn.Flatten(), Heads(), torch.nn.Linear(64, num_classes))
 
 
 class DropsAlways(RightModel):
