@@ -13,7 +13,7 @@ from raysim.doctor.room import room, too_large
 from raysim.laws.subject import Subject
 from raysim.parts.errors import Problem, ScenarioError
 from raysim.parts.own import WrongClass
-from raysim.runs.inspection import inspect, undividable
+from raysim.runs.inspection import inspect, unfit
 from raysim.scenario import Scenario
 from raysim.scenario.checks import notes_of
 from raysim.sweep import load_sweep
@@ -68,10 +68,11 @@ def check(
             problems[Problem("data.clients", text)] = None
         if not inspected:
             ways = {
-                one.data.model_dump_json(serialize_as_any=True) + repr((one.server_data, one.public)): one
+                one.data.model_dump_json(serialize_as_any=True)
+                + repr((one.server_data, one.public, one.release and one)): one
                 for one in reversed(found)
             }
-            problems = dict.fromkeys(problem for one in ways.values() for problem in undividable(one))
+            problems = dict.fromkeys(problem for one in ways.values() for problem in unfit(one))
         if problems:
             wrong.append(ScenarioError(str(path), list(problems)))
             continue

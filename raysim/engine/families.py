@@ -129,7 +129,7 @@ class ServerFamily(Family):
             return iter(timelines.of_server(*given, horizon=horizon, levels=levels))
 
         horizon = scenario.run.horizon
-        plan = guarantee.plan(scenario, population, lambda: timeline(horizon))
+        plan = guarantee.plan(scenario, population, lambda: timeline(horizon), costs)
         recorder.account = guarantee.account(scenario, plan, samples.tolist())
         horizon = horizon._replace(versions=plan.versions) if plan else horizon
         work, uses = None, Uses(scenario)

@@ -79,10 +79,13 @@ class Work:
     def traffic(self, client: int, level: ModelKey, had: int | None, moment: Moment) -> Traffic:
         """Returns the bytes of an update, and of the message before it."""
         scenario, cost = self._scenario, self._cost.of(level)
-        missed = self._uses.missed(had, moment.version)
-        trip = Trip(cost.sizes, cost.tensors, self._groups.name(client), missed)
+        missed, tensors, received = self._uses.missed(had, moment.version), cost.tensors, cost.down
+        if cost.first is not None and not moment.version:
+            size, received = cost.first
+            tensors = tensors._replace(down=size)
+        trip = Trip(cost.sizes, tensors, self._groups.name(client), missed)
         up = channels("uplink", [one.at(moment) for one in scenario.sent], cost.up)
-        down = channels("downlink", [one.at(moment) for one in scenario.downlink], cost.down)
+        down = channels("downlink", [one.at(moment) for one in scenario.downlink], received)
         return traffic_of(scenario.central.at(moment).traffic(trip), up, down, missed.versions)
 
     def sent(self, of: Dispatched) -> Traffic:
@@ -113,7 +116,8 @@ def levels_of(
     times, memory = None, None
 
     def known(key: ModelKey) -> LevelCost:
-        of, one = cost.of(key), work.cost(0, key, None, Moment(), 0.0)
+        of = cost.of(key)
+        one = work.cost(0, key, None, Moment(version=0 if of.first is None else 1), 0.0)
         return LevelCost(of.sizes.parameters, of.forward_flops, of.memory_bytes, one.up_bytes, one.down_bytes)
 
     keys: tuple[ModelKey, ...] = (1.0, *models)

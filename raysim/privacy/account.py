@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from raysim.parts.errors import BadInput
+from raysim.parts.errors import BadInput, BadValue
 from raysim.privacy.exposure import Shares, shares_of
 from raysim.privacy.gaussian import epsilon_of, mu_of
 from raysim.privacy.privacy import Privacy
@@ -91,12 +91,12 @@ def of_updates(multiplier: float, count_std: float) -> float:
     """Returns the multiplier of the noise on updates where how many were clipped is shown, too, such that both together
     show as much as the given multiplier (Andrew et al. 2021).
 
-    count_std: of the noise on that number, of which a client is taken to add or subtract a half. Raises BadInput if it
+    count_std: of the noise on that number, of which a client is taken to add or subtract a half. Raises BadValue if it
     is too small.
     """
     if multiplier >= 2 * count_std:
         text = f"must be above half of release's multiplier, {multiplier:g}, got {count_std:g}"
-        raise BadInput("uplink", f"adapt.count_noise {text}; raise it, or use more updates in a step")
+        raise BadValue(f"{text}; raise it, or use more updates in a step", "count_noise")
     return 1 / math.sqrt(multiplier**-2 - (2 * count_std) ** -2)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from raysim.parts.errors import BadInput
+from raysim.parts.errors import BadValue, located
 from raysim.parts.part import Positive
 from raysim.privacy.exposure import Exposure
 from raysim.privacy.release import GaussianRelease, Keyed, Summed
@@ -51,6 +51,13 @@ class DiscreteRelease(GaussianRelease):
     def bound(self, clip: float, length: int) -> float:
         return rounded_norm(clip, self.grid, length)
 
+    def require(self, std: float, updates: int) -> None:
+        if (part := std / self.grid / math.sqrt(updates * (1 - self.missing))) < _LEAST_SHARE:
+            text = (
+                f"must be so fine that the noise of each of {updates} clients is {_LEAST_SHARE:g} steps of it or more"
+            )
+            raise BadValue(f"{text}, got {self.grid:g} and {part:.3g} steps; lower it", "grid")
+
     @staticmethod
     def delta_of(mu: float, epsilon: float) -> float:
         return concentrated_delta(mu, epsilon)
@@ -63,9 +70,8 @@ class DiscreteRelease(GaussianRelease):
             return of.sums, kept
         whole = (of.sums.double() / unit).round()
         if of.std:
-            if (part := of.std / unit / math.sqrt(of.updates)) < _LEAST_SHARE:
-                text = f"must be so fine that the noise of each of {of.updates} clients is {_LEAST_SHARE:g} steps of it"
-                raise BadInput("release.grid", f"{text} or more, got {self.grid:g} and {part:.3g} steps; lower it")
+            with located("release"):
+                self.require(of.std / of.weight, of.updates)  # a bound that adapts may have become too small
             noise = discrete_gaussian(of.std / unit, len(whole), keyed(version).initial_seed())
             whole += torch.from_numpy(noise).to(whole.device)
         half = 2.0 ** (self.bits - 1)

@@ -93,6 +93,10 @@ class Release(Part):
         """Whether the noise of a step depends on how many steps come after it."""
         return self.multiplier == "auto"
 
+    def require(self, std: float, updates: int) -> None:
+        """Raises BadValue if noise does not protect as it says. std: its standard deviation in a sum of so many updates
+        with a weight of 1."""
+
     def exposure(self) -> Exposure:
         """Returns a new count of what clients are exposed to."""
         return Exposure()

@@ -46,9 +46,9 @@ def inspect(scenario: Scenario) -> Inspected:
         return _inspect(scenario)
 
 
-def undividable(scenario: Scenario) -> list[Problem]:
-    """Returns why the data cannot be divided; none where they are not on this machine, or are more than 256 MB of
-    files: they are then not read."""
+def unfit(scenario: Scenario) -> list[Problem]:
+    """Returns why the data cannot be divided, or why noise cannot be as `release` says in the timeline that follows;
+    none where they are not on this machine, or are more than 256 MB of files: they are then not read."""
     data, found = scenario.data, list[Problem]()
     paths = [location(path).expanduser() for path in data.reads()]
     named = data.name in ("digits", "quadratic", "linear_regression") or getattr(data, "frame", None) or paths
@@ -61,7 +61,12 @@ def undividable(scenario: Scenario) -> list[Problem]:
             dataset = load(data)
         except (ValueError, OSError):  # `inspect` says what is wrong with the data themselves
             return []
-        _divided(scenario, dataset, found)
+        federation = _divided(scenario, dataset, found)
+        if federation is not None and scenario.release is not None and scenario.has_server and not found:
+            with _noting(scenario, found, "release", "fit the timeline"):
+                family = family_of(scenario)
+                steps = family.dry(family.recorder(Nowhere()), federation, lambda: family.worker(federation).cost())
+                next(steps, None)
     return found
 
 

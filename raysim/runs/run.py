@@ -31,6 +31,7 @@ from raysim.runs.record import RunRecord, now
 from raysim.runs.result import Result
 from raysim.scenario import Scenario
 from raysim.scenario.block_checks import training_problems
+from raysim.scenario.checks import notes_of
 from raysim.scenario.load import scenario_of
 from results import Writer, open_run
 from results.disk import require_folder
@@ -158,10 +159,14 @@ def _write(scenario: Scenario, folder: Path) -> None:
     record = RunRecord.begun(
         scenario, folder.name, Status.DRY, dry=True, **record_origin(Origin.known_for(scenario), folder)
     )
+    notes = notes_of(scenario)
     if scenario.run.until is not None and (trained := scenario.run.until.trained):
-        text = f"run.until: an end by {trained} counts only while clients train; this timeline goes on without it"
-        record = record.noting(text)
-        _log.warning(f"{scenario.name}: {text}")
+        notes.append(
+            f"run.until: an end by {trained} counts only while clients train; this timeline continues without it"
+        )
+    record = record.noting(*notes)
+    for note in notes:
+        _log.warning(f"{scenario.name}: {note}")
     writer = Writer(folder, folder.name)
     family = family_of(scenario)
     recorder: Recorder = family.recorder(writer)

@@ -110,6 +110,11 @@ def _server_notes(scenario: Scenario) -> Iterator[str]:
             f"world.dispatch.policy: {scenario.world.dispatch.policy.name} picks by losses, so all clients train at "
             "their dispatch, and the timeline waits for those that have arrived before it picks others"
         )
+    if scenario.release is not None and scenario.release.multiplier and scenario.privacy is None:
+        yield (
+            "privacy: left out, so nothing says what the noise of `release` guarantees; set privacy.delta, for example "
+            "to 1e-5, and epsilon is known before training"
+        )
     personal = type(algorithm).personal is not Central.personal
     if scenario.run.evaluate_clients is None and personal and not scenario.levels:  # slices are evaluated anyway
         yield (

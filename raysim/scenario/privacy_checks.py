@@ -108,11 +108,11 @@ def _bound_problems(scenario: Scenario) -> Iterator[Problem]:
     if bound.order == "inf":
         text = "must be 2 or 1 with a release, whose noise is scaled by a bound of the l2 norm, got inf; take 2"
         yield Problem(f"uplink.{scenario.uplink.index(bound)}.order", text)
-    for place, one in enumerate(scenario.uplink):
-        if one in after and one.remembers:
+    for place, one in after.items():
+        if one.remembers:
             text = "has a memory after clip_norm, with which clients can send more than the bound"
             yield Problem(f"uplink.{place}", f"{one.name} {text}; put clip_norm last, or leave the memory out")
-        elif one in after and one.at(Moment()).stretch(2) is None:
+        elif (stretch := one.at(Moment()).stretch(2)) is None or (one.schedules and stretch != 1):
             text = "may lengthen what clip_norm has bounded, and a release scales its noise by that bound"
             yield Problem(f"uplink.{place}", f"{one.name} {text}; put clip_norm last")
     if scenario.models:

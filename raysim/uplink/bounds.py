@@ -1,6 +1,7 @@
 """Transforms that bound what clients send."""
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -89,12 +90,18 @@ def adapting(transforms: Sequence[Uplink]) -> int | None:
     return next((place for place, one in enumerate(transforms) if isinstance(one, NormBound) and one.adapt), None)
 
 
-def bounded(transforms: Sequence[Uplink]) -> tuple[NormBound | None, list[Uplink]]:
-    """Returns the last bound of a list for the entries that are shaped like the model, and what comes after it."""
-    taking = [one for one in transforms if () in one.takes]
-    last = max((place for place, one in enumerate(taking) if isinstance(one, NormBound)), default=None)
-    if last is None:
-        return None, taking
-    bound = taking[last]
-    assert isinstance(bound, NormBound)
-    return bound, taking[last + 1 :]
+def bounded(transforms: Sequence[Uplink]) -> tuple[NormBound | None, dict[int, Uplink]]:
+    """Returns the last bound of a list for the entries that are shaped like the model, and what comes after it, by
+    place."""
+    bound, after = None, dict[int, Uplink]()
+    for place, one in enumerate(transforms):
+        if isinstance(one, NormBound) and () in one.takes:
+            bound, after = one, {}
+        elif () in one.takes:
+            after[place] = one
+    return bound, after
+
+
+def stretch_of(transforms: Mapping[int, Uplink], length: int) -> float:
+    """Returns by which factor, at most, transforms make the norm of a vector of so many numbers longer."""
+    return math.prod(one.stretch(length) or 1.0 for one in transforms.values())

@@ -28,13 +28,18 @@ def forward_flops(worker: ClientWorker, level: ModelKey) -> float:
     return sum(worker.variant(one).forward_flops(worker.some) for one in trained) / len(trained)
 
 
-def work_cost(worker: ClientWorker, level: ModelKey, first: Record) -> WorkCost:
-    """Measures what an update of a client with the model of a key costs. first: the first message."""
+def work_cost(worker: ClientWorker, level: ModelKey, first: Record, later: Record) -> WorkCost:
+    """Measures what an update of a client with the model of a key costs. first: the first message. later: the same
+    record, or a message all of whose entries are filled."""
     variant, batch, federation = worker.variant(level), worker.local.batch_size, worker.federation
-    whole = variant.cut(worker.at_level(level, first))
+    begins, whole = (variant.cut(worker.at_level(level, one)) for one in (first, later))
     message, _ = worker.adapting.apart(whole)
     update, predicted = tried(worker, federation.smallest, message, variant)
-    layout, received = variant.net.layout, worker.travelling(whole)
+    layout = variant.net.layout
+    down = [
+        (records.size(received, layout), variant.receiving.vectors(worker.downlink, received))
+        for received in map(worker.travelling, (begins, whole))
+    ]
     most = int(federation.samples.max())
     some = worker.samples_of(federation.train, np.arange(min(2, len(federation.train))))
     kept = len(worker.local.optimizer.init(worker.start.w))
@@ -43,9 +48,10 @@ def work_cost(worker: ClientWorker, level: ModelKey, first: Record) -> WorkCost:
         passes=worker.by_samples(predicted, lambda client: tried(worker, client, message, variant)[1]),
         passes_per_neighbour=Passes(0.0, 0.0),
         sizes=variant.sizes,
-        tensors=Traffic(records.size(update, layout), records.size(received, layout)),
+        tensors=Traffic(records.size(update, layout), down[1][0]),
         up=variant.sending.vectors(worker.uplink, update),
-        down=variant.receiving.vectors(worker.downlink, received),
+        down=down[1][1],
+        first=None if later is first else down[0],
         memory_bytes=variant.memory_bytes(kept, some, min(batch or most, most)) if model_keys(worker.scenario) else 0,
     )
 

@@ -10,7 +10,7 @@ from raysim.parts.rng import torch_seed
 from raysim.privacy.release import Summed
 from raysim.scenario import Scenario
 from raysim.terms import Record
-from raysim.uplink.bounds import bounded
+from raysim.uplink.bounds import bounded, stretch_of
 from raysim.workers.requests import StepNoise
 from raysim.workers.sending import Sending
 
@@ -48,7 +48,7 @@ class Releasing:
             text = f"must not go with {self._algorithm}, of whose updates no clip_norm covers {', '.join(others)}"
             raise BadInput("release", f"{text}; take another algorithm")
         norm, clip = float(whole.norm()), noise.clip if adapted is None else adapted
-        longest = clip * math.prod(one.stretch(len(whole)) or 1.0 for one in self._after)
+        longest = clip * stretch_of(self._after, len(whole))
         std = noise.scale * self._release.bound(longest, len(whole)) if noise.scale else 0.0
 
         def keyed(*ids: int) -> torch.Generator:

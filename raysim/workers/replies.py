@@ -88,6 +88,7 @@ class WorkCost(NamedTuple):
     tensors: Traffic  # of the update and the message
     up: Vectors  # as in `Trip`; so below
     down: Vectors
+    first: tuple[int, Vectors] | None = None  # bytes and `down` of the first message, if entries of it are still empty
     memory_bytes: int = 0  # that training takes, where clients have levels
     levels: Mapping[ModelKey, WorkCost] = {}  # of clients of each level; never changed
 

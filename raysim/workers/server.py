@@ -95,11 +95,11 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
             with located("capacity.levels"):
                 require_slice(level, self.network, self.some(2), self.first_unit(-1))
         state = self.first_state()
-        first = self.message(state)
+        first = later = self.message(state)
         if not all(len(one.flatten()) for name, one in self.travelling(first).items() if name not in ("w", "buffers")):
-            first = self._filled(state, first)
-        levels = {key: work_cost(self, key, first) for key in model_keys(self.scenario)}
-        return (levels.get(1.0) or work_cost(self, 1.0, first))._replace(levels=levels)
+            later = self._filled(state, first)
+        levels = {key: work_cost(self, key, first, later) for key in model_keys(self.scenario)}
+        return (levels.get(1.0) or work_cost(self, 1.0, first, later))._replace(levels=levels)
 
     def _filled(self, state: Record, first: Record) -> Record:
         """Returns the message after a step with one update, which fills entries that are empty in the first one."""

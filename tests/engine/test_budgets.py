@@ -22,6 +22,7 @@ ASYNCHRONOUS = digits(
 RUNS: dict[str, Raw] = {
     "asynchronous": ASYNCHRONOUS,
     "stateful clients": digits(algorithm="scaffold", **TWO),
+    "empty at first": digits(**TWO),
     "peers": peers(run__evaluate_every=2),
     "peers without waiting": peers(algorithm="dfedadmm", world=GOSSIP, run__evaluate_every=2),
 }
@@ -190,6 +191,8 @@ def test_a_dry_run_knows_its_end(simulate: Simulate) -> None:
 
 TOP: Raw = {"name": "top_k", "share": 0.1, "memory": "ef14"}
 FADING: Raw = {"name": "top_k", "share": {"name": "polynomial", "start": 0.5, "end": 0.1, "length": 4}}
+RATES = {key: {"name": "constant", "value": 1e5} for key in ("flops_per_s", "up_bytes_per_s", "down_bytes_per_s")}
+COMPUTED: Raw = {"world": {"dispatch": {"per_round": 3}, "delay": {"name": "compute", **RATES}}}
 BY_TIME: Raw = {
     "world__delay": {"name": "exponential", "mean": 1.0, "unit": "seconds"},
     "run__evaluate_every": {"virtual_time": 0.9},
@@ -201,12 +204,25 @@ BY_TIME: Raw = {
     [
         ("asynchronous", {}),
         ("asynchronous", {"uplink": [TOP, {"name": "quantise", "bits": 8}], "downlink": [{**TOP, "memory": "shadow"}]}),
+        ("empty at first", {"algorithm": "fedproto", **COMPUTED}),
+        ("empty at first", {"algorithm": "fedmd", "public__samples": 20, **COMPUTED}),
+        ("empty at first", {"algorithm": "fedproto", "downlink": [{"name": "half", "entries": ["prototypes"]}]}),
         ("asynchronous", {**BY_TIME, "uplink": [{**FADING, "share": {**FADING["share"], "over": "versions"}}]}),
         ("peers", {}),
         ("peers", {"uplink": [FADING]}),
         ("peers without waiting", {"uplink": [FADING], "run__rounds": 12}),
     ],
-    ids=["plain", "codecs", "by time", "peers", "peers with codecs", "peers without waiting"],
+    ids=[
+        "plain",
+        "codecs",
+        "fedproto",
+        "fedmd",
+        "fedproto in half",
+        "by time",
+        "peers",
+        "peers with codecs",
+        "peers without waiting",
+    ],
 )
 def test_a_dry_run_counts_bytes_and_ends_with_the_run(name: str, more: Raw, simulate: Simulate) -> None:
     raw = override(RUNS[name], **{"run__rounds": None, **more})

@@ -72,6 +72,14 @@ def test_noise_where_the_clipped_are_counted_too(multiplier: float, count_std: f
     assert of_updates(multiplier, count_std) == approx(of_sum, abs=1e-6)
 
 
+def test_a_joint_bound_of_update_and_bit_is_the_same_noise() -> None:
+    """pfl-research clips both together, to C_all = C / sqrt(1 - r^2) with r = z / s, where s is of a bit of +-1."""
+    z, s = 1.0, 5.0
+    joint = of_updates(z, s / 2)
+    assert joint == approx(1.020621, abs=1e-6) == 1 / math.sqrt(1 - (z / s) ** 2)
+    assert z * joint / s == approx(0.204124, abs=1e-6)  # what the bit is multiplied by
+
+
 def test_the_ends_of_the_scale() -> None:
     assert epsilon_of(0.0, DELTA) == 0 and epsilon_of(math.inf, DELTA) == math.inf
     assert epsilon_of(60.0, DELTA) == approx(60**2 / 2 + 4.264 * 60, abs=2)  # e^epsilon is no double any more

@@ -1,5 +1,6 @@
 """Noise on the sums of steps: by hand, what leaves the bits, what is known before training, and what is refused."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,14 @@ from support.command_line import command
 from support.same_bits import same_on_ray
 
 from raysim import CannotGoOn, ScenarioError, fork, load_scenario, parse_scenario, resume, run
+from raysim.algorithms.fedavg import FedAvg
+from raysim.algorithms.signatures import Arrivals
 from raysim.laws.runs import PicklingPool, carried_out
 from raysim.privacy.release import GaussianRelease, Normal
-from raysim.terms import Record, Tensor
+from raysim.terms import Population, Record, Tensor
 from results import summary
 
+FALLING = {"name": "polynomial", "start": 0.5, "end": 0.1, "length": 4}
 CLIP = [{"name": "clip_norm", "max": 2.0}]
 UNIFORM = {"name": "fedavg", "weights": "uniform"}
 PRIVATE = digits(
@@ -25,6 +29,15 @@ PRIVATE = digits(
     release={"name": "gaussian", "multiplier": 2.0},
     privacy={"delta": 1e-5},
 )
+
+
+class Uneven(FedAvg):
+    """Client 0 counts three times as much as client 1."""
+
+    name: str = "uneven"
+
+    def weigh(self, arrivals: Arrivals, population: Population) -> list[float]:
+        return [0.75 if arrival.client == 0 else 0.25 for arrival in arrivals]
 
 
 class Given(GaussianRelease):
@@ -51,6 +64,13 @@ def test_noise_by_hand(simulate: Simulate) -> None:
     assert noised(simulate, UNIFORM, 0.0, [0.5, -1.0]) == approx([0.6, 1.3])
     as_if: Raw = {"privacy": {"delta": 1e-5, "cohort": 10}}
     assert noised(simulate, UNIFORM, 1.0, [0.5, -1.0], **as_if) == approx([0.7, 1.1])
+
+
+def test_noise_of_uneven_weights_by_hand(simulate: Simulate) -> None:
+    """Of 0.75 and 0.25, the sum is (0.9, 1.45), and the standard deviation 1.5."""
+    algorithm = f"{__name__}:Uneven"
+    assert noised(simulate, algorithm, 0.0, [0.5, -1.0]) == approx([0.9, 1.45])
+    assert noised(simulate, algorithm, 1.0, [0.5, -1.0]) == approx([0.9 + 1.5 * 0.5, 1.45 - 1.5])
 
 
 def test_noise_by_hand_with_a_fixed_denominator(simulate: Simulate) -> None:
@@ -205,6 +225,10 @@ def test_a_run_whose_noise_follows_its_length_gets_no_other_end(simulate: Simula
             {"uplink": [*CLIP, {"name": "top_k", "k": 3, "memory": "ef14"}]},
             "uplink.1: top_k has a memory after clip_norm, .* put clip_norm last, or leave the memory out",
         ),
+        (
+            {"uplink": [*CLIP, {"name": "random_k", "share": FALLING}]},
+            "uplink.1: random_k may lengthen what .* put clip_norm last",
+        ),
         ({"algorithm": "fedavg"}, "algorithm.weights: must not follow from numbers of samples .* set it to uniform"),
         ({"algorithm": {"name": "fedadam"}}, "algorithm.weights: must not follow from numbers of samples"),
         (
@@ -231,6 +255,44 @@ def test_a_run_whose_noise_follows_its_length_gets_no_other_end(simulate: Simula
 def test_what_is_refused(changes: Raw, text: str) -> None:
     with pytest.raises(ScenarioError, match=text):
         parse_scenario(override(PRIVATE, **{key.replace(".", "__"): value for key, value in changes.items()}))
+
+
+DISCRETE = {"name": "discrete", "multiplier": 0.1, "grid": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        (
+            {"release": DISCRETE, "algorithm__staleness": "none"},
+            "release.grid: must be so fine that the noise of each of 3 clients is 2 steps of it or more, got 0.1",
+        ),
+        ({"release__name": "tree"}, "release.name: must be gaussian where weights differ, for tree"),
+        ({"release__name": "matrix"}, "release.name: must be gaussian where weights differ, for matrix"),
+        ({"uplink": [{**CLIP[0], "adapt": {"count_noise": 0.0}}]}, "uplink.0.adapt.count_noise: must be above half of"),
+        ({"uplink": [{**CLIP[0], "adapt": {}}]}, "uplink.0.adapt.count_noise: must be above half of .* got 0.15"),
+    ],
+    ids=["grid", "tree", "matrix", "count", "small count"],
+)
+def test_what_the_timeline_shows_is_refused_before_any_work(changes: Raw, text: str, tmp_path: Path) -> None:
+    """`raysim check` says it without loading a model, and a run before it trains anybody."""
+    raw = override(PRIVATE, **changes)
+    YAML().dump(raw, tmp_path / "private.yaml")
+    answer = command("check", tmp_path / "private.yaml")
+    assert answer.exit_code == 2 and re.search(text, " ".join(answer.output.split()))
+    with pytest.raises(Exception, match=text):
+        run(parse_scenario(raw), out=tmp_path / "run", inline=True)
+    assert not (tmp_path / "run" / "updates").exists()
+
+
+def test_noise_without_a_delta_says_how_epsilon_is_known(simulate: Simulate, tmp_path: Path) -> None:
+    raw = override(PRIVATE, privacy=None)
+    YAML().dump(raw, tmp_path / "private.yaml")
+    hint = "privacy: left out, so nothing says what the noise of `release` guarantees; set privacy.delta"
+    assert f"note: {hint}" in command("check", tmp_path / "private.yaml").output
+    for result in (simulate(raw), simulate(raw, "--dry")):
+        assert hint in summary(result.run).facts["note"]
+    assert "note" not in summary(simulate(PRIVATE, "--dry").run).facts
 
 
 def test_statistics_of_batches_must_not_travel(simulate: Simulate) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from math import inf, isclose
 
 from raysim.engine.server.training import one_sum, weigh
 from raysim.local.gradients import PerSample
-from raysim.parts.errors import BadInput
+from raysim.parts.errors import BadInput, located
 from raysim.privacy.account import Account, NoisePlan, SampledAccount, of_updates, plan_of
 from raysim.privacy.exposure import Shares, shares_of
 from raysim.privacy.release import Release
@@ -16,20 +16,39 @@ from raysim.privacy.sampled import Sampled, drawn_alone
 from raysim.privacy.samples import SampleAccount, ShownSteps, shown_by
 from raysim.scenario import Scenario
 from raysim.terms import Population
-from raysim.uplink.bounds import bounded
+from raysim.uplink.bounds import bounded, stretch_of
+from raysim.workers.replies import WorkCost
 from raysim.workers.requests import StepNoise
 from raysim.world.server_happening import Happening, Stepped
 
 _EQUAL = "weights that do not differ, such as those of fedbuff with staleness: none"
 
 
-def plan(scenario: Scenario, population: Population, timeline: Callable[[], Iterable[Happening]]) -> NoisePlan | None:
-    """Returns the plan of a run's noise; None without a release. timeline: begins the run's timeline, which is followed
-    only if it must be foreseen. Raises BadInput if the run cannot be as the scenario says."""
-    if scenario.release is None:
+def plan(
+    scenario: Scenario,
+    population: Population,
+    timeline: Callable[[], Iterable[Happening]],
+    measure: Callable[[], WorkCost],
+) -> NoisePlan | None:
+    """Returns the plan of a run's noise; None without a release. Raises BadInput if the run cannot be as the scenario
+    says.
+
+    timeline: begins the run's timeline, which is followed only if it must be foreseen. measure: returns the cost of an
+    update, which is asked for only if noise depends on how many numbers there are.
+    """
+    release, (bound, after) = scenario.release, bounded(scenario.uplink)
+    if release is None:
         return None
-    shares, sampled = _shares(scenario, population, timeline), _sampled(scenario, population)
-    return plan_of(scenario.release, scenario.privacy, shares, sampled)
+    steps = set[tuple[int, float]]()  # of each step: how many updates it has, and the largest bound of them
+    shares, adapts = _shares(scenario, population, timeline, steps), bound is not None and bound.adapt is not None
+    found = plan_of(release, scenario.privacy, list(shares) if adapts else shares, _sampled(scenario, population))
+    for updates, clip in steps:
+        multiplier, _ = _multiplier(scenario, found, updates, population.expected)
+        if multiplier and release.alike:
+            length = sum(map(math.prod, measure().up[()]))
+            with located("release"):
+                release.require(multiplier * release.bound(clip * stretch_of(after, length), length), updates)
+    return found
 
 
 def _sampled(scenario: Scenario, population: Population) -> Sampled | None:
@@ -50,9 +69,13 @@ def _sampled(scenario: Scenario, population: Population) -> Sampled | None:
 
 
 def _shares(
-    scenario: Scenario, population: Population, timeline: Callable[[], Iterable[Happening]]
+    scenario: Scenario,
+    population: Population,
+    timeline: Callable[[], Iterable[Happening]],
+    steps: set[tuple[int, float]],
 ) -> Iterator[Shares]:
-    """Yields the shares of each step. Raises BadInput if the noise needs weights that are equal and these are not."""
+    """Yields the shares of each step, and adds to `steps`. Raises BadInput if the noise needs weights that are equal
+    and these are not."""
     release, known = scenario.release, None
     for happening in timeline():
         if isinstance(happening, Stepped):
@@ -63,11 +86,13 @@ def _shares(
             if release is not None and release.alike and weights:
                 _require_equal(happening, release, "weight of all updates in a step", min(weights), max(weights))
             known = largest
+            if weights:
+                steps.add((len(weights), _clip(scenario, happening)))
             yield shares_of(happening.arrivals, weights)
 
 
 def _require_equal(step: Stepped, release: Release, what: str, one: float | None, other: float | None) -> None:
-    if not isclose(one or 0.0, other or 0.0):
+    if not math.isclose(one or 0.0, other or 0.0):
         text = f"must be gaussian where weights differ, for {release.name} needs the same {what}"
         got = f"got {one:.4g} and {other:.4g} at the step to version {step.version}"
         raise BadInput("release.name", f"{text}, {got}; take gaussian, or {_EQUAL}")
@@ -108,15 +133,30 @@ def noise(
     """
     if plan is None or not weights:
         return None
+    multiplier, count_std = _multiplier(scenario, plan, len(weights), expected)
+    weight = max(map(abs, weights))
+    return StepNoise(multiplier * weight, _clip(scenario, stepped), weight, len(weights), count_std)
+
+
+def _multiplier(scenario: Scenario, plan: NoisePlan, updates: int, expected: float | None) -> tuple[float, float]:
+    """Returns the noise of a step of so many updates over C max w, and the standard deviation of that on how many of
+    them were not clipped. expected: as for `noise`."""
     bound, _ = bounded(scenario.uplink)
     multiplier, count_std = plan.multiplier, 0.0
-    if bound is not None and bound.adapt is not None and multiplier:
-        count_std = bound.adapt.count_noise or (expected or len(weights)) / 20
-        multiplier = of_updates(multiplier, count_std)
-    weight = max(map(abs, weights))
-    scale = multiplier * plan.sensitivity * weight
+    if bound is not None and bound.adapt is not None:
+        count_std = bound.adapt.count_noise or 0.0
+        if multiplier:
+            count_std = (expected or updates) / 20 if bound.adapt.count_noise is None else count_std
+            with located(f"uplink.{scenario.uplink.index(bound)}.adapt"):
+                multiplier = of_updates(multiplier, count_std)
+    multiplier *= plan.sensitivity
     if scenario.privacy is not None and scenario.privacy.cohort is not None:
         fixed = getattr(scenario.algorithm, "weights", None) == "expected"
-        scale *= (expected if fixed and expected else len(weights)) / scenario.privacy.cohort
-    clip = max(bound.at(dispatched.moment).max if bound else inf for dispatched in stepped.members)
-    return StepNoise(scale, clip, weight, len(weights), count_std)
+        multiplier *= (expected if fixed and expected else updates) / scenario.privacy.cohort
+    return multiplier, count_std
+
+
+def _clip(scenario: Scenario, stepped: Stepped) -> float:
+    """Returns the largest bound of a step's updates, infinite without one, where it does not adapt."""
+    bound, _ = bounded(scenario.uplink)
+    return max(bound.at(dispatched.moment).max if bound else math.inf for dispatched in stepped.members)

@@ -3,6 +3,7 @@
 import math
 from collections import deque
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -49,7 +50,8 @@ class ServerSimulation:
         self._levels = timelines.levels_of(scenario, described.samples, jobs.cost)
         jobs.levels = self._levels
         recorder.of_models(self._levels)
-        self._plan = guarantee.plan(scenario, jobs.population, lambda: self._followed_by(None, scenario.run.horizon))
+        follow = partial(self._followed_by, None, scenario.run.horizon)
+        self._plan = guarantee.plan(scenario, jobs.population, follow, jobs.cost)
         recorder.account = guarantee.account(scenario, self._plan, described.samples.tolist())
         jobs.plan = self._plan
         self._timeline = self._new_timeline(scenario.run.horizon)
