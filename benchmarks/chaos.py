@@ -4,14 +4,16 @@ python benchmarks/chaos.py [--kills 100] [--seed 0] [--inline-only] [--kinds cli
 
 Each scenario below runs undisturbed once. Then it runs again and again while one of its processes is killed with
 SIGKILL at a random moment: a client actor, an aggregator, a peers' actor, the loader of the data, the scheduler, the
-driver, the raylet, the GCS, or all of them at once; workers are drawn most often. With `--nodes 3`, runs share a Ray of
-a head and three more nodes on this machine, with models that are so large that nodes hold them. A node may then be
-killed, too; another takes its place. `--kinds` says what may be killed. A run that ends early is resumed, in turn in
-this process, on one worker and on three. A few kills later it is left alone, and must end with the digest of the
-undisturbed run. It prints, for each kind of process, how often it was killed, how often the run went on by itself, how
-many seconds each kill cost, and how many it took from a kill of a node until the next checkpoint; and for each family,
-how many of its runs ended with the right digest; of what it has done so far, if it is interrupted. Exit code 1 if one
-did not.
+driver, the raylet, the GCS, or all of them at once; workers are drawn most often. Every second run is on Ray, every
+fourth on `--local 2`, whose worker processes are killed, and every fourth in one process. A sweep is started again, and
+so is a script with several runs in one `raysim.session()`; a run that ends early is resumed inline, on `--local 2`, or
+on one or three actors. With `--nodes 3`, runs share a Ray of a head and three more nodes on this machine, with models
+that are so large that nodes hold them. A node may then be killed, too; another takes its place. `--kinds` says what may
+be killed on Ray, and then all runs are there. A few kills later a run is left alone, and must end with the digest of
+the undisturbed one. It prints, for each kind of process, how often it was killed, how often the run survived, how many
+seconds each kill cost, and how many it took from a kill of a node until the next checkpoint; and for each family, how
+many of its runs ended with the right digest. If it is interrupted, it prints what it has done so far. Exit code 1 if a
+digest was wrong.
 
 All choices follow from the seed; the moments also depend on how fast the machine is. It needs Linux, whose /proc says
 which process is which.
@@ -41,6 +43,7 @@ ROOT = Path(__file__).parents[1]
 OFTEN = ["run.checkpoint.every_rounds=3"]
 ON_ALL_NODES = ["resources.client_actors=3", "resources.spread=true"]
 LARGE = "model.hidden=[400]"  # 120 KB of parameters: Ray keeps values of over 100 KB on the nodes that made them
+SWEEP, SESSION = "sweep (FedAvg and FedBuff, two seeds)", "session (two runs)"
 SCENARIOS: dict[str, tuple[str, list[str]]] = {  # a file, and keys to set
     "in rounds (FedAvg)": ("quickstart.yaml", ["algorithm=fedavg", "run.rounds=150"]),
     "asynchronous (FedBuff)": ("quickstart.yaml", ["run.rounds=120"]),
@@ -73,14 +76,68 @@ SCENARIOS: dict[str, tuple[str, list[str]]] = {  # a file, and keys to set
         "peers.yaml",
         ["algorithm=fedf_admm", "public={samples: 100}", "world={}", "run.rounds=25"],
     ),
+    "text (GPT)": (
+        "quickstart.yaml",
+        [
+            f"data={{name: text, path: {ROOT / 'CHANGELOG.md'}, length: 32, pack: true, clients: 20, partition: iid}}",
+            "model={name: transformer, width: 32, heads: 2, layers: 2, personal: []}",
+            "run.rounds=30",
+        ],
+    ),
+    "rules of servers (FedAdam)": ("quickstart.yaml", ["algorithm=fedadam", "run.rounds=120"]),
+    "models of several widths (FedRolex)": (
+        "quickstart.yaml",
+        [
+            "algorithm=fedrolex",
+            "capacity={levels: [1.0, 0.5, 0.25], by: drawn}",
+            "world.dispatch={per_round: 10}",
+            "run.rounds=120",
+        ],
+    ),
+    "codecs with memories, up and down": (
+        "quickstart.yaml",
+        [
+            "uplink=[{name: top_k, share: 0.1, memory: ef14}]",
+            "downlink=[{name: top_k, share: 0.1, memory: shadow}]",
+            "run.rounds=120",
+        ],
+    ),
+    "privacy (a tree's noise)": (
+        "quickstart.yaml",
+        [
+            "algorithm={name: fedbuff, staleness: none}",
+            "uplink=[{name: clip_norm, max: 1.0}]",
+            "release={name: tree, multiplier: 0.5}",
+            "run.rounds=120",
+        ],
+    ),
+    SWEEP: ("quickstart.yaml", ["algorithm=fedavg,fedbuff", "seed=0,1", "run.rounds=60"]),
+    SESSION: ("quickstart.yaml", ["run.rounds=60"]),
 }
 INLINE = "everything, in process"
-WORKERS = ("client", "aggregator", "peer")
+CHILD = "worker process of --local or a sweep"
+WORKERS = ("client", "aggregator", "peer", CHILD)
 OF_RUN = (*WORKERS, "loader", "scheduler", "driver")  # what belongs to a run alone
 ON_RAY = (*OF_RUN, "raylet", "GCS", "everything")
 ON_NODES = (*OF_RUN, "node")
 OFTEN_DRAWN = 4  # how much more often each kind of worker is drawn than any other
-RESUMED = (["--inline"], ["--set", "resources.client_actors=1"], ["--set", "resources.client_actors=3"])
+PLACES = ("ray", "ray", "local", "inline")  # where runs begin, in turn
+WHERE = {"ray": [], "local": ["--local", "2"], "inline": ["--inline"]}
+RESUMED = (  # where a run continues, with keys to set
+    ("inline", []),
+    ("local", []),
+    ("ray", ["resources.client_actors=1"]),
+    ("ray", ["resources.client_actors=3"]),
+)
+RUN_TWICE = """
+import sys
+import raysim
+
+file, out, *keys = sys.argv[1:]
+with raysim.session():
+    for seed in (0, 1):
+        raysim.run(raysim.load_scenario(file, [*keys, f"seed={seed}"]), out=out, resume=True)
+"""
 TITLES = {  # of processes: Ray shows what they do, or what they are
     "client": ("ray::Client", "ray::train", "ray::evaluate", "ray::metrics"),
     "aggregator": ("ray::Aggregator", "ray::step", "ray::first"),
@@ -132,14 +189,15 @@ def main() -> int:
             if sum(tally.kills for tally in tallies.values()) >= given.kills:
                 break
             run = Run(label, Path(name) / f"run-{number}", nodes, whole[label])
-            inline = given.inline_only or (number % 4 == 3 and not given.kinds)
-            if not (inline or run.choices(kinds)):
+            # The number of scenarios may be a multiple of that of places: each turn begins one place later.
+            turn = PLACES[(number + number // len(SCENARIOS)) % len(PLACES)]
+            place = "inline" if given.inline_only else "ray" if given.kinds or nodes or label == SESSION else turn
+            if not run.choices(place, kinds):
                 continue
-            killed, digest = disturbed(run, draw, tallies, run.choices(kinds), inline=inline)
-            right = digest == whole[label].digest
-            print(
-                f"{label}: killed {', '.join(killed) or 'nothing'}: {'same digest' if right else 'WRONG'}", flush=True
-            )
+            killed = disturbed(run, draw, tallies, place, kinds)
+            right = run.digest == whole[label].digest
+            what = ", ".join(killed) or "nothing"
+            print(f"{label}, {place}: killed {what}: {'same digest' if right else 'WRONG'}", flush=True)
             families[label].kills += len(killed)
             families[label].right += right
             families[label].wrong += not right
@@ -221,6 +279,18 @@ class Run:
         return next(self.out.iterdir())
 
     @property
+    def is_one(self) -> bool:
+        """Whether it is one run, rather than several, which are started again with the same command."""
+        return self.label not in (SWEEP, SESSION)
+
+    @property
+    def digest(self) -> str | None:
+        """The digest at its end; of several runs, those of all. None while there is none."""
+        infos = [json.loads(file.read_text()) for file in sorted(self.out.rglob("run.json"))]
+        found = sorted(str(info.get("digest", {}).get("run")) for info in infos)
+        return ", ".join(found) if found and "None" not in found else None
+
+    @property
     def version(self) -> int:
         """That of its checkpoint; -1 if there is none yet."""
         for file in self.out.glob("*/checkpoint/checkpoint.json"):
@@ -228,50 +298,65 @@ class Run:
             return version
         return -1
 
-    def start(self, *, inline: bool) -> subprocess.Popen[bytes]:
-        file, keys = SCENARIOS[self.label]
+    def start(self, place: str) -> subprocess.Popen[bytes]:
+        """place: one of WHERE."""
+        name, keys = SCENARIOS[self.label]
+        file, out = str(ROOT / "scenarios" / name), str(self.out)
         large = [] if any(key.startswith("model") for key in keys) else [LARGE]
-        more = [*ON_ALL_NODES, *large] if self.nodes else []
-        sets = [word for key in (*keys, *OFTEN, *more) for word in ("--set", key)]
-        where = ["--inline"] if inline else self._address
-        return command("run", str(ROOT / "scenarios" / file), "--out", str(self.out), *sets, *where)
+        keys = [*keys, *OFTEN, *([*ON_ALL_NODES, *large] if self.nodes else [])]
+        if self.label == SESSION:
+            return started("-c", RUN_TWICE, file, out, *keys)
+        sets = [word for key in keys for word in ("--set", key)]
+        if self.label == SWEEP:
+            where = self._address if place == "ray" else ["--inline", "--parallel", "2"]
+            return started("-m", "raysim", "sweep", file, "--out", out, *sets, *where)
+        return started("-m", "raysim", "run", file, "--out", out, *sets, *self._where(place))
 
-    def resume(self, how: list[str]) -> subprocess.Popen[bytes]:
-        return command("resume", str(self.folder), *how, *([] if "--inline" in how else self._address))
+    def resume(self, place: str, keys: list[str]) -> subprocess.Popen[bytes]:
+        if not self.is_one:
+            return self.start(place)
+        sets = [word for key in keys for word in ("--set", key)]
+        return started("-m", "raysim", "resume", str(self.folder), *sets, *self._where(place))
+
+    def _where(self, place: str) -> list[str]:
+        return WHERE[place] or self._address
 
     @property
     def _address(self) -> list[str]:
         return ["--address", self.nodes.address] if self.nodes else []
 
-    def choices(self, kinds: Sequence[str]) -> list[str]:
-        """Returns those of the kinds that it has on Ray, workers several times, because they are drawn more often."""
-        mine = WORKERS[2:] if self.label.startswith("peers") else WORKERS[:2]
+    def choices(self, place: str, kinds: Sequence[str]) -> list[str]:
+        """Returns what of it may be killed, workers several times, because they are drawn more often.
+
+        kinds: what may be killed on Ray.
+        """
+        if place == "inline" and self.label != SWEEP:
+            return [INLINE]
+        if place != "ray":
+            return [CHILD] * OFTEN_DRAWN + ["driver", "everything"]
+        mine = WORKERS[2:3] if self.label.startswith("peers") else WORKERS[:2]
         others = [kind for kind in kinds if kind not in WORKERS]
         return [kind for kind in mine if kind in kinds] * OFTEN_DRAWN + others
 
 
 def undisturbed(label: str, out: Path, nodes: Nodes | None) -> Whole:
-    started = time.monotonic()
-    run = Run(label, out, nodes, None)
-    if run.start(inline=True).wait(LONGEST_S):
+    began = time.monotonic()
+    run = Run(label, out / str(len(label)) / label.split()[0], nodes, None)
+    if run.start("ray" if label == SESSION else "inline").wait(LONGEST_S):
         raise SystemExit(f"{label}: the undisturbed run failed")
-    folder = run.folder
-    info = json.loads((folder / "run.json").read_text())
-    found = Whole(info["digest"]["run"], time.monotonic() - started, info["seconds"]["loop"])
+    loops = [json.loads(file.read_text())["seconds"]["loop"] for file in run.out.rglob("run.json")]
+    found = Whole(str(run.digest), time.monotonic() - began, sum(loops))
     print(f"{label}: undisturbed in {found.seconds:.1f} s", flush=True)
-    subprocess.run(["rm", "-r", str(folder)], check=True)
     return found
 
 
-def disturbed(
-    run: Run, draw: random.Random, tallies: dict[str, Tally], choices: Sequence[str], *, inline: bool
-) -> tuple[list[str], str | None]:
-    """Runs a scenario with kills on the way. Returns what was killed, and the digest at the end, if there is one."""
+def disturbed(run: Run, draw: random.Random, tallies: dict[str, Tally], place: str, kinds: Sequence[str]) -> list[str]:
+    """Runs a scenario with kills on the way. Returns what was killed. kinds: what may be killed on Ray."""
     killed: list[str] = []
-    started = time.monotonic()
-    process, on_ray = run.start(inline=inline), not inline
+    began = time.monotonic()
+    process = run.start(place)
     for _ in range(draw.randint(2, 4) if run.nodes else draw.randint(3, 8)):
-        kind = draw.choice(choices) if on_ray else INLINE
+        kind = draw.choice(run.choices(place, kinds))
         if not strike(process, kind, draw, run):
             break  # the run was over before
         killed.append(kind)
@@ -285,25 +370,26 @@ def disturbed(
                 break
             continue
         tallies[kind].resumed += 1
-        choice = draw.choice(RESUMED[:1] if inline else RESUMED)
-        process, on_ray = run.resume(choice), choice != ["--inline"]
+        if run.is_one and place != "inline":
+            place, keys = draw.choice(RESUMED)
+            process = run.resume(place, keys)
+        else:
+            process = run.resume(place, [])
     if wait(process, until=LONGEST_S) and process.returncode:  # it did not survive the last kill after all
         tallies[killed[-1]].survived -= 1
         tallies[killed[-1]].resumed += 1
-        wait(run.resume(RESUMED[0]), until=LONGEST_S)
-    info = json.loads((run.folder / "run.json").read_text())
+        wait(run.resume("ray" if run.label == SESSION else "inline", []), until=LONGEST_S)
     assert run.whole
-    cost = (time.monotonic() - started - run.whole.seconds) / max(len(killed), 1)
+    cost = (time.monotonic() - began - run.whole.seconds) / max(len(killed), 1)
     for kind in killed:
         tallies[kind].costs.append(cost)
-    return killed, info.get("digest", {}).get("run")
+    return killed
 
 
-def command(*words: str) -> subprocess.Popen[bytes]:
-    """Starts raysim in a process group of its own."""
-    full = [sys.executable, "-m", "raysim", *words]
+def started(*words: str) -> subprocess.Popen[bytes]:
+    """Starts Python with these arguments in its own process group."""
     quiet = subprocess.DEVNULL
-    return subprocess.Popen(full, cwd=ROOT, stdout=quiet, stderr=quiet, start_new_session=True)
+    return subprocess.Popen([sys.executable, *words], cwd=ROOT, stdout=quiet, stderr=quiet, start_new_session=True)
 
 
 def strike(process: subprocess.Popen[bytes], kind: str, draw: random.Random, run: Run) -> bool:
@@ -313,7 +399,7 @@ def strike(process: subprocess.Popen[bytes], kind: str, draw: random.Random, run
     for seconds in (0.0, draw.uniform(0.0, run.whole.loop_s / 4)):  # once there is one, a while, and until there is one
         time.sleep(seconds)
         deadline = time.monotonic() + LONGEST_S
-        while not list(run.out.glob("*/run.json")) or not (victims := find(root, process.pid, kind)):
+        while not list(run.out.rglob("run.json")) or not (victims := find(root, process.pid, kind)):
             if process.poll() is not None or time.monotonic() > deadline:
                 return False
             time.sleep(0.002)
@@ -338,6 +424,8 @@ def find(root: int, driver: int, kind: str) -> list[int]:
     paths = {"raylet": "/raylet/raylet ", "GCS": "/gcs/gcs_server "}
     if kind in paths:
         return [pid for pid, text in processes if paths[kind] in text]
+    if kind == CHILD:
+        return [pid for pid, text in processes if "from actors.child import serve" in text]
     return [pid for pid, text in processes if text.startswith(TITLES[kind])]
 
 
