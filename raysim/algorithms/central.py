@@ -163,7 +163,9 @@ def needs_personal(scenario: Setting) -> Problems:
 
 
 def needs_labels(scenario: Setting) -> Problems:
-    """Yields a problem if the data have no labels."""
+    """Yields a problem if the data have no labels, or training mixes them."""
     name = scenario.algorithm.name
     if scenario.data.classes == 0:
         yield Problem("algorithm.name", f"{name} needs labels, and {scenario.data.name} has none; take other data")
+    if any(augmentation.name == "mixup" for augmentation in scenario.local.augment):
+        yield Problem("local.augment", f"must not have mixup, for {name} needs the label of each sample; leave it out")

@@ -26,7 +26,7 @@ class FedNova(FedAvg):
     def problems(self, scenario: Setting) -> Problems:
         yield from super().problems(scenario)
         optimizer = scenario.local.optimizer
-        if not isinstance(optimizer, SGD) or optimizer.nesterov or optimizer.keep:
+        if not isinstance(optimizer, SGD) or optimizer.nesterov or optimizer.dampening or optimizer.keep:
             text = "must be sgd for fednova, afresh and with momentum at most, by whose steps it divides, got"
             yield Problem("local.optimizer", f"{text} {optimizer!r}")
 

@@ -32,7 +32,12 @@ class Scaffold(Aggregating):
     def problems(self, scenario: Setting) -> Problems:
         yield from super().problems(scenario)
         local = scenario.local
-        others = [*local.beyond_sgd(), *local.beyond_one_rate(), ("weight_decay", 0, local.weight_decay)]
+        others = [
+            *local.beyond_sgd(),
+            *local.beyond_one_rate(),
+            ("weight_decay", 0, local.weight_decay),
+            ("groups", (), local.groups),
+        ]
         for key, plain, got in others:
             if got != plain:
                 text = f"must be {plain} for scaffold, whose estimate (x - y) / (K lr) holds for plain SGD, got {got}"

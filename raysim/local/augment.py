@@ -10,7 +10,7 @@ from pydantic import Field
 from raysim.data.dataset import IGNORED
 from raysim.data.named import shape_of
 from raysim.parts.own_function import Arguments, ImportPath, call, find, problems_of
-from raysim.parts.part import Count, Fraction, NonNegative
+from raysim.parts.part import Count, Fraction, NonNegative, Positive
 from raysim.schedules import Schedulable
 from raysim.terms import Tensor
 
@@ -165,6 +165,23 @@ class RandAugment(ImageAugmentation):
         return lambda image: steps(image.mul(255).round().to(torch.uint8)).to(torch.float32) / 255
 
 
+class MixUp(Augmentation):
+    """Means of pairs of samples, and of their labels (Zhang et al., mixup, ICLR 2018)."""
+
+    needs: ClassVar[str | None] = "labels"
+    with_places: ClassVar[bool] = False
+
+    name: str = "mixup"
+    alpha: Positive = 0.2
+    """Both parameters of the Beta distribution that the weight of a pair is drawn from."""
+
+    def apply(self, x: Tensor, y: Tensor, classes: int) -> tuple[Tensor, Tensor]:
+        from torchvision.transforms import v2
+
+        mixed: tuple[Tensor, Tensor] = v2.MixUp(alpha=self.alpha, num_classes=classes)(x, y)
+        return mixed
+
+
 class AugmentFunction(Augmentation):
     """A custom function, for any inputs, such as text and tables; "my_module:change" is short for it."""
 
@@ -194,6 +211,6 @@ def _of_pixels(x: Tensor, y: Tensor) -> bool:
 
 
 AUGMENTATIONS: tuple[type[Augmentation], ...] = (
-    *(Crop, Flip, ColorJitter, Cutout, RandAugment),
+    *(Crop, Flip, ColorJitter, Cutout, RandAugment, MixUp),
     AugmentFunction,
 )

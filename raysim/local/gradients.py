@@ -62,6 +62,63 @@ class NormClipping(Gradient):
         return loss, gradient.mul_((self.max / (gradient.norm() + 1e-6)).clamp_max(1))
 
 
+class ValueClipping(Gradient):
+    """Bounds each entry of gradients of mini-batches, as torch's clip_grad_value_."""
+
+    name: str = "clip_value"
+    max: Positive
+    """Largest absolute value of an entry."""
+
+    def take(self, before: Take, at: GradientPoint, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        loss, gradient = before(x, y)
+        return loss, gradient.clamp_(-self.max, self.max)
+
+
+class Accumulate(Gradient):
+    """Takes the gradient of a mini-batch piece by piece, and their mean, which needs less memory.
+
+    Losses are taken to be means over samples or, where samples have several labels, over those that are not ignored.
+    BatchNorm sees one piece at a time.
+    """
+
+    name: str = "accumulate"
+    micro_batch: Count
+    """Samples in a piece; the last one may have fewer."""
+
+    def take(self, before: Take, at: GradientPoint, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        from raysim.local.outputs import counted
+
+        if self.micro_batch >= len(y):
+            return before(x, y)
+        loss, total, all_labels = at.w.new_zeros(()), at.w.new_zeros(at.w.shape), counted(y)
+        for first in range(0, len(y), self.micro_batch):
+            labels = y[first : first + self.micro_batch]
+            value, gradient = before(x[first : first + self.micro_batch], labels)
+            share = counted(labels) / all_labels
+            loss += value * share
+            total.add_(gradient, alpha=share)
+        return loss, total
+
+
+class GradientNoise(Gradient):
+    """Adds normal noise to gradients of mini-batches, drawn anew for each client, dispatch and step.
+
+    Neelakantan et al., Adding gradient noise improves learning for very deep networks, 2015.
+    """
+
+    name: str = "noise"
+    std: Positive
+    """Standard deviation of the noise in each entry."""
+
+    def take(self, before: Take, at: GradientPoint, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        import torch
+
+        loss, gradient = before(x, y)
+        for piece in at.pieces(gradient):  # not what pads the vector
+            piece.add_(torch.randn(piece.shape, generator=at.generator(), device=piece.device), alpha=self.std)
+        return loss, gradient
+
+
 class SAM(Gradient):
     """Sharpness-aware steps: gradients at w + radius * g / |g|, which cost a second pass.
 
@@ -121,4 +178,4 @@ class PerSample(Gradient):
         return loss.sum() / max(1, len(loss)), total.div_(self.expected or at.expected or len(y))
 
 
-GRADIENTS: tuple[type[Gradient], ...] = (NormClipping, SAM, PerSample)
+GRADIENTS: tuple[type[Gradient], ...] = (NormClipping, ValueClipping, Accumulate, GradientNoise, SAM, PerSample)

@@ -129,7 +129,7 @@ class Criterion:
     relative: whether the tolerance is a fraction of the norm when first measured.
     """
 
-    def __init__(self, part: Trainable, decay: float, tolerance: float | Tensor, relative: bool) -> None:
+    def __init__(self, part: Trainable, decay: Tensor | float, tolerance: float | Tensor, relative: bool) -> None:
         self.tolerance = torch.as_tensor(tolerance, dtype=torch.float32, device=part.w.device)
         self.residual: Tensor | None = None  # the norm when last measured
         self._relative = relative
@@ -174,10 +174,10 @@ def train(
     if not len(samples):
         raise BadValue(f"training needs at least one sample, got {len(samples)}")
     trained = net.part(part)
-    step, added = Steps(settings, trained, kept), AddedGradient(correction, trained)
+    step, added = Steps(settings, net, trained, kept), AddedGradient(correction, trained)
     gradient = gradient_of(settings, len(samples), net, trained, loss, partial(draws, "gradients"))
     augment = Augmenter(settings.augment, net.pixels, net.classes, partial(draws, "augment"))
-    decay = 0.0 if settings.optimizer.decoupled else settings.weight_decay
+    decay = 0.0 if settings.optimizer.decoupled else step.decay
     criterion = None if tolerance is None else Criterion(trained, decay, tolerance, relative)
     an_epoch = settings.epoch_steps(len(samples))
     whole = settings.batch_size is None or settings.batch_size >= len(samples)

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from raysim.parts.errors import BadInput
 from raysim.parts.own_function import Arguments, ImportPath, as_function, call, find, problems_of
-from raysim.parts.part import Fraction, NonNegative, Part
+from raysim.parts.part import Fraction, NonNegative, Part, Positive
 from raysim.terms import Tensor
 
 
@@ -19,6 +19,11 @@ class TrainingLoss(Part):
     """What the data must have: labels, several labels or targets; None: any will do."""
 
     name: str
+
+    @property
+    def mixes(self) -> bool:
+        """Whether it also takes mixed labels, (n, classes) float32: the share of each label in a sample."""
+        return False
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """Yields (key, what is wrong with it), whatever the data are."""
@@ -41,9 +46,10 @@ class TrainingLoss(Part):
 
         outputs, labels = per_label(output, target)
         losses = self.each(outputs, labels)
-        if getattr(losses, "shape", None) != labels.shape:
+        shape = labels.shape[:1] if self.mixes else labels.shape
+        if getattr(losses, "shape", None) != shape:
             got = f"shape {tuple(losses.shape)}" if hasattr(losses, "shape") else repr(losses)
-            text = f"must give a loss for each sample, shape {tuple(labels.shape)}, got {got}; take no mean of them"
+            text = f"must give a loss for each sample, shape {tuple(shape)}, got {got}; take no mean of them"
             raise BadInput("run.loss", text)
         if output.requires_grad and not losses.requires_grad:
             raise BadInput("run.loss", "must give losses that have a gradient, got some without; detach no outputs")
@@ -69,10 +75,31 @@ class CrossEntropy(TrainingLoss):
     class_weights: tuple[NonNegative, ...] = ()
     """Factor of the loss of each label's samples; the mean is over samples. []: 1 for all."""
 
+    @property
+    def mixes(self) -> bool:
+        return not self.class_weights
+
     def each(self, outputs: Tensor, labels: Tensor) -> Tensor:
         from torch.nn.functional import cross_entropy
 
         losses = cross_entropy(outputs, labels, reduction="none", label_smoothing=self.label_smoothing)
+        return weighted(losses, labels, outputs, self.class_weights)
+
+
+class Focal(TrainingLoss):
+    """Focal loss, -(1 - p)^gamma log p of the label's probability p (Lin et al., ICCV 2017)."""
+
+    name: str = "focal"
+    gamma: NonNegative = 2.0
+    """How much less samples count that are predicted well. 0: as in cross-entropy."""
+    class_weights: tuple[NonNegative, ...] = ()
+    """Factor of the loss of each label's samples (alpha); the mean is over samples. []: 1 for all."""
+
+    def each(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        from torch.nn.functional import cross_entropy
+
+        entropies = cross_entropy(outputs, labels, reduction="none")
+        losses = (-(-entropies).expm1()).clamp_min(0) ** self.gamma * entropies
         return weighted(losses, labels, outputs, self.class_weights)
 
 
@@ -97,6 +124,32 @@ class BinaryCrossEntropy(TrainingLoss):
         return binary_cross_entropy_with_logits(outputs, labels, reduction="none", pos_weight=weights)
 
 
+class OneHot(TrainingLoss):
+    """Squared error between outputs and one-hot labels, the mean over labels."""
+
+    name: str = "mse"
+
+    def each(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        from torch.nn.functional import one_hot
+
+        return (outputs - one_hot(labels, outputs.shape[1])).square().mean(1)
+
+
+class Huber(TrainingLoss):
+    """Huber loss of targets: half the squared error near zero, linear beyond."""
+
+    needs: ClassVar[str | None] = "targets"
+
+    name: str = "huber"
+    delta: Positive = 1.0
+    """Absolute error from which on the loss is linear."""
+
+    def each(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        from torch.nn.functional import huber_loss
+
+        return huber_loss(outputs, labels, reduction="none", delta=self.delta)
+
+
 class FunctionLoss(TrainingLoss):
     """A custom function, of outputs and labels; "my_module:loss" is short for it."""
 
@@ -117,7 +170,7 @@ class FunctionLoss(TrainingLoss):
         return losses
 
 
-TRAINING_LOSSES: tuple[type[TrainingLoss], ...] = (CrossEntropy, BinaryCrossEntropy, FunctionLoss)
+TRAINING_LOSSES: tuple[type[TrainingLoss], ...] = (CrossEntropy, Focal, BinaryCrossEntropy, OneHot, Huber, FunctionLoss)
 
 
 def spelled(value: Any) -> Any:

@@ -16,7 +16,7 @@ from raysim.local.per_sample import gradient_of_each
 from raysim.local.samples import Pixels
 from raysim.local.trainable import Trainable
 from raysim.models.equilibrium import Equilibrium, Solves
-from raysim.models.layers import BoundedLinear, required_norms
+from raysim.models.layers import BoundedLinear, norms_of, required_norms
 from raysim.models.layout import Layout, pairs_of
 from raysim.models.names import is_pattern, is_under, nearest
 from raysim.models.part import Norm
@@ -68,6 +68,8 @@ class Net:
         self.parameters = self.layout.select(self.module)
         frozen = (parameter for parameter in self.module.parameters() if not parameter.requires_grad)
         self.frozen_bytes = sum(parameter.numel() * parameter.element_size() for parameter in frozen)
+        norms, names = norms_of(self.module), [entry.name for entry in self.layout.entries]
+        self.norms = [name for name in names if name.rpartition(".")[0] in norms]  # parameters of these
         self._equilibria = [m for m in self.module.modules() if isinstance(m, Equilibrium)]
         self.nested: Callable[[Tensor, Tensor], tuple[Tensor, Sequence[Tensor]]] | None = None  # takes the gradients
         self._busy = False

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Self
 
 from pydantic import model_validator
 
-from raysim.parts.part import Decay, Fraction, Positive
+from raysim.parts.part import Decay, Fraction, NonNegative, Positive
 from raysim.schedules import Schedulable
 from raysim.terms import Tensor
 
@@ -50,13 +50,17 @@ class SGD(Optimizer):
     name: str = "sgd"
     momentum: Fraction = 0.0
     """In each step, the momentum buffer is multiplied by this, and the gradient is added to it. 0: no momentum."""
+    dampening: Fraction = 0.0
+    """From the second step on, the gradient is multiplied by 1 minus this before it is added to the buffer."""
     nesterov: bool = False
     """Whether the step is along the gradient plus `momentum` times the buffer, instead of along the buffer."""
 
     @model_validator(mode="after")
     def _looks_ahead(self) -> Self:
-        if self.nesterov and not self.momentum:
-            raise ValueError("nesterov needs a momentum above 0; set it, or leave nesterov out")
+        if self.nesterov and (not self.momentum or self.dampening):
+            raise ValueError("nesterov needs a momentum above 0 and a dampening of 0; set them, or leave nesterov out")
+        if self.dampening and not self.momentum:
+            raise ValueError("dampening needs a momentum above 0; set it, or leave dampening out")
         return self
 
     def init(self, w: Tensor) -> State:
@@ -65,7 +69,10 @@ class SGD(Optimizer):
     def move(self, w: Tensor, gradient: Tensor, state: State, lr: float, taken: int) -> None:
         if self.momentum:
             buffer = state["momentum"]
-            buffer.mul_(self.momentum).add_(gradient)
+            if taken:
+                buffer.mul_(self.momentum).add_(gradient, alpha=1 - self.dampening)
+            else:
+                buffer.copy_(gradient)
             gradient = gradient.add_(buffer, alpha=self.momentum) if self.nesterov else buffer
         w.add_(gradient, alpha=-lr)
 
@@ -111,4 +118,53 @@ class AdamW(Adam):
     name: str = "adamw"
 
 
-OPTIMIZERS: tuple[type[Optimizer], ...] = (SGD, Adam, AdamW)
+class Adagrad(Optimizer):
+    """Adagrad, as torch.optim.Adagrad: steps shrink with the sum of squared gradients (Duchi et al., JMLR 2011)."""
+
+    name: str = "adagrad"
+    initial: NonNegative = 0.0
+    """Where the sums of squared gradients start."""
+    eps: Positive = 1e-10
+    """Added to the root in the denominator."""
+
+    def init(self, w: Tensor) -> State:
+        return {"sum": w.new_full(w.shape, self.initial)}
+
+    def move(self, w: Tensor, gradient: Tensor, state: State, lr: float, taken: int) -> None:
+        total = state["sum"].addcmul_(gradient, gradient)
+        w.addcdiv_(gradient, total.sqrt().add_(self.eps), value=-lr)
+
+
+class RMSprop(Optimizer):
+    """RMSprop, as torch.optim.RMSprop: the gradient over the root of its running mean square.
+
+    Hinton, Neural networks for machine learning, lecture 6e, 2012.
+    """
+
+    name: str = "rmsprop"
+    alpha: Decay = 0.99
+    """Decay of the running mean of the squared gradient and, if `centered`, of the running mean of the gradient."""
+    eps: Positive = 1e-8
+    """Added to the root in the denominator."""
+    momentum: Fraction = 0.0
+    """Heavy-ball momentum of the steps. 0: none."""
+    centered: bool = False
+    """Whether the square of the running mean is subtracted from the running mean square, which gives a variance."""
+
+    def init(self, w: Tensor) -> State:
+        names = ["square", *(["mean"] if self.centered else []), *(["momentum"] if self.momentum else [])]
+        return {name: w.new_zeros(w.shape) for name in names}
+
+    def move(self, w: Tensor, gradient: Tensor, state: State, lr: float, taken: int) -> None:
+        spread = state["square"].mul_(self.alpha).addcmul_(gradient, gradient, value=1 - self.alpha)
+        if self.centered:
+            mean = state["mean"].lerp_(gradient, 1 - self.alpha)
+            spread = spread.addcmul(mean, mean, value=-1)
+        root = spread.sqrt().add_(self.eps)
+        if self.momentum:
+            w.add_(state["momentum"].mul_(self.momentum).addcdiv_(gradient, root), alpha=-lr)
+        else:
+            w.addcdiv_(gradient, root, value=-lr)
+
+
+OPTIMIZERS: tuple[type[Optimizer], ...] = (SGD, Adam, AdamW, Adagrad, RMSprop)

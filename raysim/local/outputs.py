@@ -38,6 +38,13 @@ def per_label(output: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     return outputs[counts], labels[counts]
 
 
+def counted(target: Tensor) -> int:
+    """Returns how many labels or targets a mean over a batch counts."""
+    if target.is_floating_point() or target.ndim == 1:
+        return target.numel()
+    return int((target != IGNORED).sum())
+
+
 def hits(output: Tensor, target: Tensor) -> int:
     """Returns how many labels are predicted. A label that is one of several, of 0 or 1, is predicted for itself."""
     if target.is_floating_point():

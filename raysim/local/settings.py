@@ -1,28 +1,85 @@
-"""The settings of local training."""
+"""The settings of local training, and groups of parameters with a rate and a weight decay of their own."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from functools import partial
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import BeforeValidator, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from raysim.local.augment import AUGMENTATIONS, Augmentation
 from raysim.local.gradients import GRADIENTS, Gradient
 from raysim.local.optimizers import OPTIMIZERS, SGD, Optimizer
+from raysim.models.names import names_of
+from raysim.parts.errors import BadValue, nearest
 from raysim.parts.own_function import as_function
 from raysim.parts.part import Count, Epochs, NonNegative, OneOf, Positive, Samples
 from raysim.schedules import Schedulable
 from raysim.schedules.schedule import Schedule
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from raysim.local.net import Net
+    from raysim.local.trainable import Trainable
+
+
+NORMS = "norms"
+
+
+class ParameterGroup(Schedulable):
+    """Parameters that are trained otherwise than the rest. Of several groups with a parameter, the last counts."""
+
+    parameters: Annotated[tuple[str, ...], Field(min_length=1, examples=[["norms", "*.bias"]])]
+    """Patterns of parameters' names, such as `head.*`; `norms` stands for all parameters of normalisation layers."""
+    lr_factor: NonNegative = 1.0
+    """Times `lr`, this is their learning rate. 0: they stay as they are."""
+    weight_decay: NonNegative | None = None
+    """Their weight decay. null: that of all."""
+
+
+class Grouped(NamedTuple):
+    """Settings of each entry of a trained vector."""
+
+    factors: Tensor | None  # (n,), of the learning rate; None: all are 1
+    decay: Tensor | float  # (n,), or one for all
+
+
+def grouped(groups: tuple[ParameterGroup, ...], weight_decay: float, net: Net, part: Trainable) -> Grouped:
+    """Returns what each entry of the part's vector is trained with. Raises BadValue if a pattern matches nothing."""
+    if not groups:
+        return Grouped(None, weight_decay)
+    factors, of_factors = part.flat()
+    decay, of_decay = part.flat()
+    factors.fill_(1.0)
+    decay.fill_(weight_decay)
+    names, every = [entry.name for entry in net.layout.entries], names_of(net.module)
+    for group in groups:
+        for pattern in group.parameters:
+            matched = {first for first in names if any(fnmatchcase(name, pattern) for name in every[first])}
+            found = set(net.norms) if pattern == NORMS else matched
+            if not found:
+                known = "no normalisation layer" if pattern == NORMS else f"none{nearest(pattern, names)}"
+                text = f"must match trained parameters, got {pattern!r} and {known}"
+                raise BadValue(text, "groups.parameters")
+            for name, factor, decayed in zip(names[part.which], of_factors, of_decay, strict=True):
+                if name in found:
+                    factor.fill_(group.lr_factor)
+                    decayed.fill_(weight_decay if group.weight_decay is None else group.weight_decay)
+    return Grouped(factors, decay)
+
+
 # Where keys are that stand beside the optimiser in the blocks of other programs.
 ELSEWHERE = {
-    **dict.fromkeys(("momentum", "nesterov"), "optimizer: {{name: sgd, {key}: {value}}}"),
+    **dict.fromkeys(("momentum", "dampening", "nesterov"), "optimizer: {{name: sgd, {key}: {value}}}"),
     **dict.fromkeys(("betas", "eps"), "optimizer: {{name: adam, {key}: {value}}}"),
     "sam": "gradients: [{{name: sam, radius: {value}}}]",
     **dict.fromkeys(("clip", "clip_norm", "max_norm"), "gradients: [{{name: clip_norm, max: {value}}}]"),
+    "clip_value": "gradients: [{{name: clip_value, max: {value}}}]",
+    "accumulate": "gradients: [{{name: accumulate, micro_batch: {value}}}]",
 }
 
 _augmentation = partial(as_function, base=Augmentation)
@@ -37,6 +94,8 @@ class Local(Schedulable):
     """Learning rate."""
     weight_decay: NonNegative = 0.0
     """This times the parameters is added to the gradient; with adamw, they shrink by this times `lr`. 0: none."""
+    groups: tuple[ParameterGroup, ...] = ()
+    """Parameters with another rate or weight decay, by patterns of their names."""
     gradients: tuple[Annotated[Gradient, OneOf(GRADIENTS)], ...] = ()
     """What is done with the gradient of a mini-batch, in this order, before an algorithm's correction (a proximal term,
     a dual, a control variate) is added to it, then weight decay."""
@@ -79,15 +138,18 @@ class Local(Schedulable):
         names = [gradient.name for gradient in self.gradients]
         if "per_sample" not in names:
             return self
-        if names[0] != "per_sample" or (others := {"per_sample", "sam"} & {*names[1:]}):
+        if names[0] != "per_sample" or (others := {"per_sample", "accumulate", "sam"} & {*names[1:]}):
             got = "other parts before it" if names[0] != "per_sample" else f"{', '.join(sorted(others))} after it"
             raise ValueError(f"gradients must have per_sample first, and nothing else that takes gradients, got {got}")
+        if any(one.name == "mixup" for one in self.augment):
+            raise ValueError("augment must not have mixup with per_sample, for it mixes samples; leave one of them out")
         return self
 
     @property
     def plain(self) -> bool:
         """Whether a step is w <- w - lr * gradient, and nothing else."""
-        return type(self.optimizer) is SGD and not self.optimizer.momentum and not self.weight_decay
+        fresh = type(self.optimizer) is SGD and not self.optimizer.momentum
+        return fresh and not (self.weight_decay or self.groups)
 
     def rate(self, steps: int) -> float:
         """Returns the learning rate of a step. steps: how many the training has taken before."""

@@ -10,7 +10,7 @@ from torch import Tensor
 from raysim.local.gradients import PerSample
 from raysim.local.net import Net
 from raysim.local.optimizers import Optimizer
-from raysim.local.settings import Local
+from raysim.local.settings import Local, grouped
 from raysim.local.trainable import Trainable
 from raysim.parts.errors import BadValue
 from raysim.terms import Record
@@ -18,8 +18,10 @@ from raysim.terms import Record
 TAKEN = "steps taken"  # the entry of a kept state that counts steps; the others are those of `Optimizer.init`
 
 
-def decayed(vector: Tensor, w: Tensor, decay: float) -> Tensor:
-    """Adds weight decay to a gradient, (n,), in place."""
+def decayed(vector: Tensor, w: Tensor, decay: Tensor | float) -> Tensor:
+    """Adds weight decay to a gradient, (n,), in place. decay: one for all, or (n,)."""
+    if isinstance(decay, Tensor):
+        return vector.addcmul_(w, decay)
     return vector.add_(w, alpha=decay) if decay else vector
 
 
@@ -30,9 +32,9 @@ class Steps:
     afresh.
     """
 
-    def __init__(self, settings: Local, part: Trainable, kept: Record | None = None) -> None:
+    def __init__(self, settings: Local, net: Net, part: Trainable, kept: Record | None = None) -> None:
         self._settings, self._part, self._optimizer = settings, part, settings.optimizer
-        self._decay = settings.weight_decay
+        self._factors, self.decay = grouped(settings.groups, settings.weight_decay, net, part)
         self._taken, self._kept = 0, None
         if settings.plain:
             return
@@ -53,11 +55,16 @@ class Steps:
             return
         torch._foreach_copy_(self._views, list(gradients))
         gradient = self._vector if extra is None else self._vector.add_(extra)
+        before = None if self._factors is None else w.clone()
         if not self._optimizer.decoupled:
-            decayed(gradient, w, self._decay)
-        elif self._decay:
-            w.mul_(1 - lr * self._decay)
+            decayed(gradient, w, self.decay)
+        elif isinstance(self.decay, Tensor):
+            w.addcmul_(w, self.decay, value=-lr)
+        elif self.decay:
+            w.mul_(1 - lr * self.decay)
         self._optimizer.move(w, gradient, self._state, lr, self._taken)
+        if before is not None and self._factors is not None:  # a step grows in proportion to its rate
+            w.copy_(before.lerp_(w, self._factors))
         self._taken += 1
 
     def keep(self) -> None:
@@ -75,10 +82,11 @@ def first_kept(optimizer: Optimizer, w: Tensor) -> Record:
 
 
 def fits(local: Local, net: Net, places: tuple[int, ...] = ()) -> None:
-    """Raises BadValue if samples cannot be augmented, or the device lacks a precision.
+    """Raises BadValue if a group matches nothing, samples cannot be augmented, or the device lacks a precision.
 
     places: the axes of the labels of one sample, such as (height, width); () where it has one, or targets.
     """
+    grouped(local.groups, 0.0, net, net.part(None))
     if net.pixels is None and (images := [one.name for one in local.augment if one.images]):
         text = f"works on images only for {', '.join(images)}, and the data have none; leave it out, or name a function"
         raise BadValue(text, "augment")

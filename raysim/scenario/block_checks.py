@@ -16,7 +16,7 @@ from raysim.clients.capacity import OwnSize
 from raysim.data.sources.shakespeare import Shakespeare
 from raysim.data.sources.synthetic import LinearRegression, Quadratic
 from raysim.local import Local
-from raysim.local.augment import AugmentFunction
+from raysim.local.augment import AugmentFunction, MixUp
 from raysim.parts.errors import Problem
 from raysim.parts.part import Part
 from raysim.parts.rng import Stream
@@ -137,6 +137,9 @@ def local_problems(scenario: Scenario) -> Iterator[Problem]:
         if one.images and isinstance(data, Quadratic | LinearRegression | Shakespeare):
             text = f"{one.name} is for images, and {data.name} has none; leave it out, or name a function of your own"
             yield Problem(path, text)
+        if isinstance(one, MixUp) and (loss := scenario.run.loss) and not loss.mixes:
+            text = "mixup mixes labels, of which run.loss takes one a sample; leave mixup out, or take cross_entropy"
+            yield Problem(path, f"{text} without class_weights, got {loss.name}")
         if isinstance(one, AugmentFunction):
             yield from (Problem(f"{path}.{key}", text) for key, text in one.problems())
     if local.precision == "tf32" and not scenario.resources.gpus_per_client:

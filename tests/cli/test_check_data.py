@@ -83,11 +83,11 @@ def test_the_model_must_fit_the_data(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("targets", "run", "expected"),
     [
-        (False, {"metrics": ["ece", "macro_f1"], "loss": "cross_entropy"}, []),
-        (True, {"metrics": ["rmse"]}, []),
+        (False, {"metrics": ["ece", "macro_f1"], "loss": "focal"}, []),
+        (True, {"metrics": ["rmse"], "loss": "huber"}, []),
         (False, {"metrics": ["ece", "rmse"]}, ["run.metrics.1: rmse needs targets, and arrays has none; take another"]),
         (True, {"metrics": ["ece"]}, ["run.metrics.0: ece needs labels, and arrays has none; take another"]),
-        (True, {"loss": "cross_entropy"}, ["run.loss: cross_entropy needs labels, and arrays has none; take another"]),
+        (True, {"loss": "focal"}, ["run.loss: focal needs labels, and arrays has none; take another"]),
     ],
 )
 def test_metrics_and_the_loss_must_fit_data_that_are_known_once_they_are_loaded(

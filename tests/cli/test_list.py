@@ -52,7 +52,8 @@ def test_any_key_is_told_with_its_type_default_and_meaning() -> None:
     )
     local = shown("list", "local")
     assert local.startswith("local\n\n  How a client or peer trains")
-    assert "\n  lr            number > 0 or schedule; default 0.1\n" in local
+    assert "\n  lr                   number > 0 or schedule; default 0.1\n" in local
+    assert "\n  groups.lr_factor     number ≥ 0 or schedule; default 1.0\n" in local
     assert "\n  checkpoint.every_s  number ≥ 0 or null (s); default 300.0\n" in re.sub(
         r"(?<=\w)  +", "  ", shown("list", "run")
     )

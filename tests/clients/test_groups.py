@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 from by_hand import final, x
+from command_line import command, write
 from conftest import Raw, Simulate, quadratic
 from same_bits import same_on_ray
 
+import raysim
 from raysim import ScenarioError, parse_scenario
 
 BOTH: Raw = {"dispatch": {"picks": [[0, 1]]}}
@@ -171,6 +173,14 @@ def test_two_actors_give_the_bits_of_one_process(ray_session: None, tmp_path: Pa
 def test_groups_that_make_no_sense_are_refused(groups: list[Raw], problem: str) -> None:
     with pytest.raises(ScenarioError, match=problem):
         parse_scenario(with_groups(*groups))
+
+
+def test_parameters_that_a_group_names_must_be_there(tmp_path: Path) -> None:
+    group = {"name": "a", "number": 1, "local": {"groups": [{"parameters": ["body.*"], "lr_factor": 2.0}]}}
+    with pytest.raises(raysim.RunFailed, match=r"clients\.0\.local\.groups\.parameters: must match trained parameters"):
+        raysim.run(with_groups(group), out=tmp_path, inline=True)
+    answer = command("check", "--data", write(tmp_path, with_groups(group)))
+    assert "clients.0.local.groups.parameters: must match" in answer.output
 
 
 def test_what_is_wrong_for_all_is_told_once() -> None:

@@ -235,7 +235,7 @@ def test_a_search_goes_the_metrics_way(tmp_path: Path) -> None:
             data={"name": "linear_regression", "clients": 6, "samples": 6000, "features": 9},
             model="linear",
             local__lr=0.001,
-            run={"rounds": 4, "metrics": ["rmse", "r2", "mae"]},  # three shards
+            run={"rounds": 4, "metrics": ["rmse", "r2", "mae"], "loss": "huber"},  # three shards
         ),
         digits(
             algorithm="decfedavg",
@@ -274,6 +274,11 @@ def test_the_loss_is_trained_and_evaluated(simulate: Simulate) -> None:
             {"name": "cross_entropy", "label_smoothing": 0.3},
             lambda logits, y: -0.7 * logits.log_softmax(1)[range(3), y] - 0.3 * logits.log_softmax(1).mean(1),
         ),
+        (
+            {"name": "focal", "gamma": 3},
+            lambda logits, y: -((1 - logits.softmax(1)[range(3), y]) ** 3) * logits.log_softmax(1)[range(3), y],
+        ),
+        ("mse", lambda logits, y: (logits - torch.eye(10)[y]).square().mean(1)),
     ],
 )
 def test_losses_are_their_formulas(loss: Any, expected: Any) -> None:
@@ -304,7 +309,7 @@ def test_losses_are_their_formulas(loss: Any, expected: Any) -> None:
             {"metrics": [{"name": "own_modules:hits", "label": "x_max"}]},
             "run.metrics.0: must have a name of letters, digits and _ that does not end in _min, _max or _gap, got",
         ),
-        ({"loss": "binary_cross_entropy"}, "run.loss: binary_cross_entropy needs several labels, and digits has none"),
+        ({"loss": "huber"}, "run.loss: huber needs targets, and digits has none; take another"),
         ({"loss": {"name": "own_modules:hinge", "margin": "a"}}, "run.loss.margin: must be a valid number, got 'a'"),
     ],
 )

@@ -65,9 +65,12 @@ LISTS = ("local.gradients", "local.augment")
 # By key, every part that it can name, each with keys that make it differ from the base and from all others. Some have
 # settings with which nothing may change, and parts that others are at first have no other ones.
 PARTS: dict[str, dict[str, Raw]] = {
-    "local.optimizer": {"sgd": {"momentum": 0.9}, "adam": {}, "adamw": {}},
+    "local.optimizer": {"sgd": {"momentum": 0.9}, "adam": {}, "adamw": {}, "adagrad": {}, "rmsprop": {}},
     "local.gradients": {
         "clip_norm": {"max": 0.5},
+        "clip_value": {"max": 0.01},
+        "accumulate": {"micro_batch": 3},
+        "noise": {"std": 0.01},
         "sam": {},
         "per_sample": {"clip": 0.5, "noise": 0.1},
     },
@@ -77,6 +80,7 @@ PARTS: dict[str, dict[str, Raw]] = {
         "color_jitter": {},
         "cutout": {},
         "rand_augment": {},
+        "mixup": {},
         "function": {"function": "test_parts_on:negative"},
     },
     "local.lr": {
@@ -89,6 +93,8 @@ PARTS: dict[str, dict[str, Raw]] = {
     },
     "run.loss": {
         "cross_entropy": {"label_smoothing": 0.1},
+        "focal": {},
+        "mse": {},
         "function": {"function": "test_parts_on:doubled"},
     },
     "algorithm.server": {"sgd": {"momentum": 0.5}, "adagrad": {}, "adam": {}, "yogi": {}, "amsgrad": {}},
@@ -122,11 +128,15 @@ KINDS = {
     "world.dispatch.policy": POLICIES,
     "clients": BEHAVIOURS,
 }
-# What the base has already, and the loss of several labels.
-PLAIN = {"mean", "uniform", "honest", "binary_cross_entropy"}
+# What the base has already, and losses of targets and of several labels.
+PLAIN = {"mean", "uniform", "honest", "huber", "binary_cross_entropy"}
 IDENTITIES: dict[str, list[Raw]] = {
     "local.optimizer": [{"name": "sgd"}],
-    "local.gradients": [{"name": "clip_norm", "max": 1e9}],
+    "local.gradients": [
+        {"name": "clip_norm", "max": 1e9},
+        {"name": "clip_value", "max": 1e9},
+        {"name": "accumulate", "micro_batch": 8},
+    ],
     "local.lr": [
         {"name": "constant", "value": 0.1},
         {"name": "step", "start": 0.1, "milestones": [9]},
@@ -178,8 +188,9 @@ GROUPS = [
     {"name": "noisy", "number": 1, "behaviour": {"name": "noise", "deviation": 0.01}, "local": {"lr": 0.02}},
     {"name": "wrong", "number": 1, "behaviour": "random_labels", "local": {"steps": 1, "gradients": []}},
 ]
-GRADIENTS_ON = ["sam", {"name": "clip_norm", "max": 1.0}]
-IMAGES_ON = [{"name": "crop", "padding": 1}, "flip", "color_jitter", "cutout", "rand_augment"]
+GRADIENTS_ON = [{"name": "accumulate", "micro_batch": 3}, "sam", {"name": "clip_norm", "max": 1.0}]
+GRADIENTS_ON += [{"name": "clip_value", "max": 0.5}, {"name": "noise", "std": 0.01}]
+IMAGES_ON = [{"name": "crop", "padding": 1}, "flip", "color_jitter", "cutout", "rand_augment", "mixup"]
 OWN: Raw = {"data__local_test": 0.2, "run__evaluate_clients": "all"}
 
 
@@ -190,6 +201,7 @@ def all_on(algorithm: Any, optimizer: str, lr: Raw, **more: Any) -> Raw:
         "optimizer": keys,
         "lr": lr,
         "weight_decay": 0.01,
+        "groups": [{"parameters": ["*.bias"], "lr_factor": 2.0, "weight_decay": 0.0}],
         "gradients": GRADIENTS_ON,
         "augment": IMAGES_ON,
         "precision": "bfloat16",
@@ -221,7 +233,7 @@ ALL_ON: dict[str, Raw] = {
     ),
     "hybrid": all_on(
         {"name": "feddle", "server_optimizer": "adamw", "server_epochs": 1},
-        "adam",
+        "adagrad",
         {"name": "polynomial", "start": 0.05, "length": 9},
         server_data={"name": "in_domain", "samples": 20},
         world__dispatch__policy="by_samples",
@@ -236,7 +248,7 @@ ALL_ON: dict[str, Raw] = {
     ),
     "peers": all_on(
         {"name": "decfedprox", "alpha": {"name": "constant", "value": 0.1}},
-        "adamw",
+        "rmsprop",
         {"name": "one_cycle", "peak": 0.01, "length": 5, "over": "steps"},
         topology="ring",
         world={},

@@ -21,8 +21,10 @@ from raysim.local.augment import (
     Crop,
     Cutout,
     Flip,
+    MixUp,
     RandAugment,
 )
+from raysim.local.loss import CrossEntropy
 from raysim.local.samples import Augmenter, Pixels
 from raysim.runs.inspection import inspect
 
@@ -32,15 +34,9 @@ EVERY: list[Augmentation] = [
     ColorJitter(hue=0.1),
     Cutout(probability=1.0),
     RandAugment(),
+    MixUp(),
     AugmentFunction(function="test_augment:darker"),
 ]
-
-
-class Relabel(Flip):
-    """An augmentation that needs labels."""
-
-    needs = "labels"
-    name: str = "relabel"
 
 
 def darker(x: Tensor) -> Tensor:
@@ -149,11 +145,12 @@ def test_masks_are_learned_from_augmented_images(augment: list[Augmentation], tm
     assert last["accuracy"] > 0.95 and last["iou"] > 0.85
 
 
-def test_what_would_move_pixels_alone_is_refused(tmp_path: Any) -> None:
-    raw = squares(augment=["rand_augment"])
+@pytest.mark.parametrize("name", ["mixup", "rand_augment"])
+def test_what_would_move_pixels_alone_is_refused(name: str, tmp_path: Any) -> None:
+    raw = squares(augment=[name])
     (problem,) = inspect(raysim.parse_scenario(raw)).problems
     assert str(problem) == (
-        "local.augment: rand_augment changes images, and these data have a label for each of (12, 12) places, which it "
+        f"local.augment: {name} changes images, and these data have a label for each of (12, 12) places, which it "
         "does not change alike; leave it out, or take crop or flip"
     )
     with pytest.raises(raysim.RunFailed, match="does not change alike"):
@@ -177,10 +174,27 @@ def test_what_needs_labels_is_refused_without_them(tmp_path: Any) -> None:
     raw = digits(model="cnn", world__dispatch__per_round=4) | {"data": data}
     for key, more in (
         ("clients.0.behaviour", {"clients": [group]}),
-        ("local.augment.0", {"local": {"augment": ["test_augment:Relabel"]}}),
+        ("local.augment.0", {"local": {"augment": ["mixup"]}}),
     ):
         (problem,) = inspect(raysim.parse_scenario(raw | more)).problems
         assert problem.path == key and "needs labels, and arrays has none; take another" in problem.text
+
+
+def test_mixup_mixes_labels_as_it_mixes_inputs() -> None:
+    x = images()
+    found, y = augmented(x, MixUp(alpha=1.0))
+    assert y.shape == (6, 10)
+    assert y.sum(1).tolist() == pytest.approx([1.0] * 6)
+    assert found.numpy() == pytest.approx(torch.einsum("nk,kchw->nchw", y[:, :6], x).numpy(), abs=1e-6)
+
+
+def test_a_smoothed_cross_entropy_of_mixed_labels_is_that_of_each_label_by_its_share() -> None:
+    x = images()
+    _, mixed = augmented(x, MixUp(alpha=1.0))
+    loss, outputs = CrossEntropy(label_smoothing=0.1), torch.randn(6, 10)
+    each = torch.stack([loss.each(outputs, torch.full((6,), label)) for label in range(10)], 1)
+    assert float(loss(outputs, mixed)) == pytest.approx(float((mixed * each).sum(1).mean()), rel=1e-5)
+    raysim.parse_scenario(digits(local__augment=["mixup"], run__loss={"name": "cross_entropy", "label_smoothing": 0.1}))
 
 
 def test_every_part_is_tried() -> None:
@@ -228,6 +242,7 @@ def test_tables_have_functions_of_their_own(tmp_path: Any) -> None:
             quadratic([[1.0]], "fedavg", {"dispatch": {"per_round": 1}}, 1, local__augment=["crop"]),
             r"local\.augment\.0: crop is for images, and quadratic has none",
         ),
+        (digits(local__augment=["mixup"], run__loss="focal"), r"mixup mixes labels, .* got focal"),
         (digits(local__augment=["croop"]), "did you mean 'crop'"),
         (digits(local__precision="tf32"), r"local\.precision: must be float32 or bfloat16 on CPUs"),
         (digits(local__precision="fp16"), r"local\.precision: must be 'float32', 'tf32' or 'bfloat16'"),

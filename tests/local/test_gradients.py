@@ -12,14 +12,31 @@ from torch import Tensor, nn
 
 import raysim
 from raysim.local import Local
-from raysim.local.gradients import GRADIENTS, SAM, Gradient, GradientPoint, NormClipping, PerSample, Take
+from raysim.local.gradients import (
+    GRADIENTS,
+    SAM,
+    Accumulate,
+    Gradient,
+    GradientNoise,
+    GradientPoint,
+    NormClipping,
+    PerSample,
+    Take,
+    ValueClipping,
+)
 from raysim.local.net import Net
 from raysim.local.optimizers import SGD
 from raysim.models import MLP
 from raysim.models.build import initialise
 
 HUGE = 1e30
-EVERY: list[Gradient] = [NormClipping(max=0.01), SAM(radius=0.1)]
+EVERY: list[Gradient] = [
+    NormClipping(max=0.01),
+    ValueClipping(max=1e-4),
+    Accumulate(micro_batch=3),
+    GradientNoise(std=0.1),
+    SAM(radius=0.1),
+]
 ALONE = PerSample(clip=0.1, noise=1.0)  # goes with none of those above that take gradients
 
 
@@ -42,12 +59,14 @@ UPHILL = {"name": "sam", "radius": 1.0}
         (on_a_line([clip(2.0)]), 7.0),
         (on_a_line([clip(2.0)], steps=3), 5.0),
         (on_a_line([clip(20.0)]), 4.0),
+        (on_a_line([{"name": "clip_value", "max": 3.0}], start=-8.0), -6.5),
         (on_a_line([UPHILL]), 3.5),  # the gradient at 9
         (on_a_line([UPHILL, clip(2.0)]), 7.0),
         (on_a_line([clip(2.0)], weight_decay=0.5), 5.0),  # decay is not clipped: 2 + 4
         (on_a_line([clip(2.0)], optimizer={"name": "sgd", "momentum": 0.5}, steps=2), 5.5),  # 2, then 1 + 2
+        (on_a_line([{"name": "accumulate", "micro_batch": 1}]), 4.0),
         (on_a_line([{"name": "per_sample", "clip": 2.0}]), 7.0),
-        (on_a_line([{"name": "per_sample", "clip": 6.0, "expected": 3}, clip(1.5)]), 7.25),
+        (on_a_line([{"name": "per_sample", "clip": 6.0, "expected": 3}, {"name": "clip_value", "max": 1.5}]), 7.25),
     ],
 )
 def test_steps_by_hand(simulate: Simulate, raw: Raw, expected: float) -> None:
@@ -64,23 +83,47 @@ def test_clipping_is_that_of_torch() -> None:
     task = make_task(mlp(), local=Local(batch_size=None))
     gradient = task.gradient(task.received)
     parameter = nn.Parameter(torch.zeros_like(gradient))
-    parameter.grad = gradient.clone()
-    nn.utils.clip_grad_norm_([parameter], 0.5)
-    step = task.train(task.received, lr=1.0, gradients=(NormClipping(max=0.5),))
-    assert task.received.w - step.w == pytest.approx(parameter.grad, abs=1e-6)
+    for one, torchs in (
+        (NormClipping(max=0.5), nn.utils.clip_grad_norm_),
+        (ValueClipping(max=0.01), nn.utils.clip_grad_value_),
+    ):
+        parameter.grad = gradient.clone()
+        torchs([parameter], one.max)
+        step = task.train(task.received, lr=1.0, gradients=(one,))
+        assert task.received.w - step.w == pytest.approx(parameter.grad, abs=1e-6)
 
 
 SETTINGS: list[Any] = [{}, {"optimizer": SGD(momentum=0.9)}, {"optimizer": "adam"}, {"batch_size": None}]
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
-def test_clipping_at_infinity_changes_no_bit(settings: Any) -> None:
-    """But for plain SGD, whose fused steps round otherwise."""
+@pytest.mark.parametrize(
+    "gradients",
+    [
+        (NormClipping(max=HUGE),),
+        (ValueClipping(max=HUGE),),
+        (Accumulate(micro_batch=40),),
+    ],
+    ids=str,
+)
+def test_some_change_no_bit(settings: Any, gradients: Any) -> None:
+    """Clipping at infinity, and one micro-batch; but for plain SGD, whose fused steps round otherwise."""
     net = Net(nn.Sequential(nn.Flatten(), nn.Linear(64, 10), nn.Tanh()), (), "cross_entropy", CPU)
     task = make_task(net)
-    plain, through = (task.train(task.received, **settings, gradients=one) for one in ((), (NormClipping(max=HUGE),)))
+    plain, through = (task.train(task.received, **settings, gradients=one) for one in ((), gradients))
     assert plain.w.equal(through.w)
     assert (plain.loss_before, plain.loss_after) == (through.loss_before, through.loss_after)
+
+
+def test_accumulated_gradients_are_those_of_the_batch() -> None:
+    task = make_task(mlp())
+    for batch_size in (16, None):
+        whole, pieces = (
+            task.train(task.received, batch_size=batch_size, epochs=3, gradients=one)
+            for one in ((), (Accumulate(micro_batch=3),))
+        )
+        assert whole.w == pytest.approx(pieces.w, abs=1e-6)
+        assert float(whole.loss_after) == pytest.approx(float(pieces.loss_after), abs=1e-6)
 
 
 @pytest.mark.parametrize("one", [*EVERY, ALONE], ids=str)
@@ -104,7 +147,9 @@ def test_none_is_skipped_on_any_path(one: Gradient, optimizer: Any, batch_size: 
         plain = task.train(task.received, **settings, **keys)
         changed = task.train(task.received, **settings, **keys, gradients=(one, Counted()))
         assert len(calls) == changed.steps
-        assert changed.w != pytest.approx(plain.w, abs=1e-9)
+        assert changed.w != pytest.approx(plain.w, abs=1e-9) or isinstance(one, Accumulate)
+        if isinstance(one, Accumulate):
+            assert changed.w == pytest.approx(plain.w, abs=0.02 if optimizer == "adam" else 1e-5)
 
 
 def test_every_part_is_tried() -> None:
@@ -122,13 +167,11 @@ def test_samples_seen_are_counted_as_foretold(one: Gradient, simulate: Simulate)
 def test_noise_is_drawn_anew_for_each_client_dispatch_and_step() -> None:
     net = mlp()
     start = net.model()
-    samples, clip = make_task(net).samples, 1000.0
-    noisy = PerSample(clip=clip, noise=0.5 * samples / clip)
-    local = Local(batch_size=None, steps=1, lr=1.0, gradients=(noisy,))
+    local = Local(batch_size=None, steps=1, lr=1.0, gradients=(GradientNoise(std=0.5),))
 
     def noise(key: tuple[int, int, int], **more: Any) -> Tensor:
         task = make_task(net, local=local, key=key)
-        plain = task.train(start, gradients=(PerSample(clip=clip),), **more).w
+        plain = task.train(start, gradients=(), **more).w
         return plain - task.train(start, **more).w
 
     first = noise((0, 1, 2))
@@ -142,7 +185,7 @@ def test_noise_is_drawn_anew_for_each_client_dispatch_and_step() -> None:
 
 def test_padding_stays_zero() -> None:
     net = Net(initialise(MLP(hidden=(15,)), (1, 8, 8), 10, 0), ("head",), "cross_entropy", CPU)
-    task = make_task(net, local=Local(gradients=(PerSample(clip=1.0, noise=9.0),)))
+    task = make_task(net, local=Local(gradients=(GradientNoise(std=1.0),)))
     end = task.train(task.received).w
     used = torch.cat([torch.arange(e.offset, e.offset + e.size) for e in net.layout.entries])
     padding = torch.ones(len(end), dtype=torch.bool)

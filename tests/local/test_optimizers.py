@@ -1,4 +1,4 @@
-"""Optimisers: the formulas of torch.optim, and a state that goes on."""
+"""Optimisers: the formulas of torch.optim, groups of parameters, and a state that goes on."""
 
 from typing import Any
 
@@ -11,23 +11,31 @@ from torch import Tensor
 
 import raysim
 from raysim.local import Local
-from raysim.local.optimizers import OPTIMIZERS, SGD, Adam, AdamW, Optimizer
+from raysim.local.optimizers import OPTIMIZERS, SGD, Adagrad, Adam, AdamW, Optimizer, RMSprop
+from raysim.local.settings import ParameterGroup
 from raysim.local.steps import Steps
 
 OURS: list[Optimizer] = [
     SGD(),
     SGD(momentum=0.9),
     SGD(momentum=0.9, nesterov=True),
+    SGD(momentum=0.9, dampening=0.5),
     Adam(),
     Adam(betas=(0.5, 0.9), eps=1e-3),
     AdamW(),
+    Adagrad(),
+    RMSprop(),
+    RMSprop(centered=True),
+    RMSprop(momentum=0.9, alpha=0.9),
 ]
 
 
 def theirs(ours: Optimizer, parameters: Any, **keys: Any) -> torch.optim.Optimizer:
-    kind = {one.lower(): getattr(torch.optim, one) for one in ("SGD", "Adam", "AdamW")}
+    kind = {one.lower(): getattr(torch.optim, one) for one in ("SGD", "Adam", "AdamW", "Adagrad", "RMSprop")}
     keys |= {"fused": True} if isinstance(ours, Adam) else {}
-    made: torch.optim.Optimizer = kind[ours.name](parameters, **keys, **ours.model_dump(exclude={"name", "keep"}))
+    made: torch.optim.Optimizer = kind[ours.name](
+        parameters, **keys, **ours.model_dump(exclude={"name", "keep", "initial"})
+    )
     return made
 
 
@@ -35,7 +43,7 @@ def theirs(ours: Optimizer, parameters: Any, **keys: Any) -> torch.optim.Optimiz
 @pytest.mark.parametrize("ours", OURS, ids=str)
 def test_every_step_has_the_bits_of_torch_optim(ours: Optimizer, decay: float) -> None:
     net = mlp()
-    step = Steps(Local(optimizer=ours, lr=0.05, weight_decay=decay), net.part(None))
+    step = Steps(Local(optimizer=ours, lr=0.05, weight_decay=decay), net, net.part(None))
     twin = torch.nn.Parameter(net.w.clone())
     optimizer = theirs(ours, [twin], lr=0.05, weight_decay=decay)
     for _ in range(12):
@@ -47,6 +55,50 @@ def test_every_step_has_the_bits_of_torch_optim(ours: Optimizer, decay: float) -
 
 def test_all_of_them_are_compared() -> None:
     assert {type(ours) for ours in OURS} == set(OPTIMIZERS)
+
+
+@pytest.mark.parametrize("ours", OURS, ids=str)
+def test_groups_are_those_of_torch_optim(ours: Optimizer) -> None:
+    """No decay on biases, another rate for the head, whose bias is in both groups."""
+    net = mlp()
+    groups = (
+        ParameterGroup(parameters=("*.bias",), weight_decay=0.0),
+        ParameterGroup(parameters=("head.*",), lr_factor=10.0),
+    )
+    step = Steps(Local(optimizer=ours, weight_decay=0.1, groups=groups), net, net.part(None))
+    names = [entry.name for entry in net.layout.entries]
+    twins = {name: torch.nn.Parameter(view.clone()) for name, view in zip(names, net.part(None).views, strict=True)}
+    blocks = [
+        {
+            "params": [twin],
+            "lr": 0.1 if name.startswith("head") else 0.01,
+            "weight_decay": 0.0 if name.endswith("bias") and not name.startswith("head") else 0.1,
+        }
+        for name, twin in twins.items()
+    ]
+    optimizer = theirs(ours, blocks, lr=0.01)
+    for _ in range(5):
+        for twin in twins.values():
+            twin.grad = torch.randn(twin.shape)
+        step([twin.grad for twin in twins.values() if twin.grad is not None], None, 0.01)
+        optimizer.step()
+    for view, twin in zip(net.part(None).views, twins.values(), strict=True):
+        assert view.numpy() == pytest.approx(twin.detach().numpy(), abs=1e-5)
+
+
+def test_a_pattern_must_match(tmp_path: Any) -> None:
+    for pattern, why in (("haed.*", r"got 'haed\.\*' and none"), ("norms", "no normalisation layer")):
+        raw = digits(local__groups=[{"parameters": [pattern], "lr_factor": 0.1}])
+        with pytest.raises(raysim.RaysimError, match=why) as refused:
+            raysim.run(raw, out=tmp_path, inline=True)
+        assert "local.groups.parameters" in str(refused.value)
+
+
+def test_a_group_of_rate_zero_stays(simulate: Simulate) -> None:
+    raw = digits(algorithm="fedavg", local__groups=[{"parameters": ["head.*"], "lr_factor": 0}])
+    start, end = (simulate(raw, "--set", f"local.lr={lr}").state_dict() for lr in (1e-30, 0.1))
+    for name in start:
+        assert start[name].equal(end[name]) == name.startswith("head.")
 
 
 # --- a state that goes on ---------------------------------------------------------------------------------------------

@@ -118,6 +118,7 @@ def test_a_batch_without_samples_is_a_step_of_noise_alone() -> None:
     [
         ({"gradients": [{"name": "sam"}, {"name": "per_sample", "clip": 1.0}]}, "per_sample first"),
         ({"gradients": [{"name": "per_sample", "clip": 1.0}, {"name": "sam"}]}, "got sam after it"),
+        ({"gradients": [{"name": "per_sample", "clip": 1.0}], "augment": ["mixup"]}, "must not have mixup"),
         ({"batches": "poisson", "drop_last": True}, "drop_last must be false"),
     ],
 )

@@ -13,7 +13,7 @@ from raysim.local import Local
 from raysim.local.loop import batches
 from raysim.local.model import Model
 from raysim.local.net import Net
-from raysim.local.optimizers import SGD, Adam
+from raysim.local.optimizers import SGD, Adam, RMSprop
 from raysim.local.samples import Loader, Samples
 from raysim.local.task import Task
 from raysim.models import CNN
@@ -26,9 +26,13 @@ SETTINGS = [
     {"optimizer": "sgd", "lr": 0.1, "weight_decay": 0.01},
     {"optimizer": SGD(momentum=0.5), "lr": 0.1, "weight_decay": 0.01},
     {"optimizer": SGD(momentum=0.5, nesterov=True), "lr": 0.1},
+    {"optimizer": SGD(momentum=0.5, dampening=0.3), "lr": 0.1, "weight_decay": 0.01},
     {"optimizer": "adam", "lr": 0.01},
     {"optimizer": Adam(betas=(0.8, 0.95), eps=1e-4), "lr": 0.01, "weight_decay": 0.1},
     {"optimizer": "adamw", "lr": 0.01, "weight_decay": 0.1},
+    {"optimizer": "adagrad", "lr": 0.01, "weight_decay": 0.1},
+    {"optimizer": "rmsprop", "lr": 0.01},
+    {"optimizer": RMSprop(alpha=0.9, eps=1e-4, momentum=0.5, centered=True), "lr": 0.01, "weight_decay": 0.1},
 ]
 
 
@@ -36,6 +40,8 @@ TORCH: dict[str, Any] = {
     "sgd": torch.optim.SGD,
     "adam": torch.optim.Adam,
     "adamw": torch.optim.AdamW,
+    "adagrad": torch.optim.Adagrad,
+    "rmsprop": torch.optim.RMSprop,
 }
 
 
@@ -51,7 +57,7 @@ def test_it_does_what_torch_optim_does(settings: dict[str, Any]) -> None:
 
     module = initialise(part, (1, 8, 8), 10, 0)
     first = [p.detach().clone() for p in module.parameters()]
-    keys = {"weight_decay": 0.0, **settings, **local.optimizer.model_dump(exclude={"name", "keep"})}
+    keys = {"weight_decay": 0.0, **settings, **local.optimizer.model_dump(exclude={"name", "keep", "initial"})}
     del keys["optimizer"]
     optimizer = TORCH[local.optimizer.name](module.parameters(), **keys)
     order = generator(0, "train 0", 1, 2)
@@ -233,12 +239,13 @@ def test_a_model_of_another_size_is_refused() -> None:
 def test_class_weights_are_factors_of_samples() -> None:
     from torch.nn.functional import cross_entropy
 
-    from raysim.local.loss import CrossEntropy
+    from raysim.local.loss import CrossEntropy, Focal
 
     outputs, labels = torch.randn(5, 3), torch.tensor([0, 2, 1, 1, 2])
     each = cross_entropy(outputs, labels, reduction="none", weight=torch.tensor([1.0, 2.0, 0.5]))
-    weighted = CrossEntropy(class_weights=(1.0, 2.0, 0.5))
-    assert float(weighted(outputs, labels)) == pytest.approx(float(each.mean()), rel=1e-6)
+    for one in (CrossEntropy, Focal):
+        weights: Any = {"class_weights": (1.0, 2.0, 0.5), **({"gamma": 0.0} if one is Focal else {})}
+        assert float(one(**weights)(outputs, labels)) == pytest.approx(float(each.mean()), rel=1e-6)
     assert CrossEntropy(label_smoothing=0.0)(outputs, labels).equal(CrossEntropy()(outputs, labels))
     with pytest.raises(ValueError, match="one for each of 3 labels, got 2"):
         CrossEntropy(class_weights=(1.0, 2.0))(outputs, labels)
