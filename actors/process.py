@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -66,7 +67,7 @@ def torch_settings() -> Settings:
     if (torch := sys.modules.get("torch")) is None:
         return {}
     backends = torch.backends
-    cudnn, sdp, einsum = backends.cudnn, backends.cuda, backends.opt_einsum
+    cudnn, sdp, einsum = backends.cudnn, backends.cuda, import_module("torch.backends.opt_einsum")
     return {
         "torch.get_default_dtype()": (torch.get_default_dtype(), torch.float32),
         "torch.get_default_device()": (torch.get_default_device().type, "cpu"),
