@@ -33,12 +33,6 @@ SPARSE = {
 }
 
 
-def samples_seen_are_counted(subject: Subject) -> None:
-    """`samples_seen` says for how many samples a client or peer computes gradients, at least 0."""
-    if not (seen := subject.scenario.algorithm.samples_seen(subject.scenario.local, 10)) >= 0:
-        raise Broken(f"{subject.name}: `samples_seen` must be at least 0, got {seen!r} for a client of 10 samples")
-
-
 def samples_seen_are_foreseen(subject: Subject) -> None:
     """`samples_seen` is what `update` or `local` computes gradients for, unless clients stop early."""
     scenario = subject.scenario
@@ -118,7 +112,6 @@ def clients_may_hold_no_samples(subject: Subject) -> None:
 def _groups(*further: Law) -> Groups:
     return (
         (runs.a_scenario_can_name_it,),
-        (samples_seen_are_counted,),
         (runs.it_runs,),
         (runs.the_same_bits_again, samples_seen_are_foreseen, it_comes_nearer_on_quadratics, *further),
         (runs.the_same_bits_when_it_goes_on,),

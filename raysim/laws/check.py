@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 from actors.fault import describe
 from raysim.algorithms import Central
-from raysim.laws import algorithm, data, model, release, runs, topology, training, world
+from raysim.laws import algorithm, data, model, release, runs, training, world
 from raysim.laws.subject import Broken, Groups, Law, NotTried, Subject
 
 LAWS: dict[str, Groups] = {
@@ -14,11 +14,10 @@ LAWS: dict[str, Groups] = {
     "data.partition": data.PARTITION,
     "model": model.LAWS,
     "algorithm.staleness": world.STALENESS,
-    "topology": topology.TOPOLOGY,
-    "topology.weights": topology.WEIGHTS,
+    "topology": world.TOPOLOGY,
+    "topology.weights": world.WEIGHTS,
     "world.delay": world.DELAY,
     "world.delay.flops_per_s": world.DISTRIBUTION,
-    "world.dispatch.policy": topology.POLICY,
     "world.availability": world.AVAILABILITY,
     "world.edge_delay": world.EDGE_DELAY,
     "world.links": world.LINKS,

@@ -1,4 +1,4 @@
-"""The laws of the simulated world's parts: delays, distributions, delays of messages, availability, staleness."""
+"""The laws of the simulated world's parts: delays, distributions, availability, links, staleness, and weights."""
 
 import math
 from itertools import pairwise, product
@@ -9,7 +9,8 @@ import numpy as np
 from raysim.laws.runs import RUNS
 from raysim.laws.subject import Broken, Groups, Subject
 from raysim.parts.part import is_number
-from raysim.parts.rng import Stream
+from raysim.parts.process import isolated
+from raysim.parts.rng import Stream, seed_globals
 from raysim.world.delay import Cost
 
 CLIENTS, NUMBERS = 8, 2  # the most clients, and the dispatches of each, whose delays are tried
@@ -44,13 +45,6 @@ def delays_follow_their_key(subject: Subject) -> None:
         if (got := _duration(subject, client, number)) != first[client, number]:
             text = f"must be the same in any order, {first[client, number]:g}, got {got:g}; draw from the stream given"
             raise Broken(f"duration, client {client}, dispatch {number}: {text}")
-
-
-def costs_are_asked_for(subject: Subject) -> None:
-    """It needs the cost of an update only if `needs_cost` says so."""
-    if not subject.made.needs_cost:
-        for client, number in _dispatches(subject):
-            subject.made.duration(Stream(0, "delay"), client, number, None)
 
 
 def _dispatches(subject: Subject) -> list[tuple[int, int]]:
@@ -169,13 +163,37 @@ def factors_do_not_grow(subject: Subject) -> None:
         raise Broken("S(s): must not grow with s, but does")
 
 
+# --- topologies and weights of mixing ---------------------------------------------------------------------------------
+
+
+def the_same_seed_gives_the_same_graph(subject: Subject) -> None:
+    """A seed decides the graph, whatever the global generators hold."""
+    edges = []
+    for seed in (1, 2):
+        with isolated():
+            seed_globals(seed, "graph")  # so that draws from the global generators show
+            graph: Any = subject.made.graph(subject.clients, np.random.default_rng(0))
+        edges.append(sorted(map(sorted, graph.edges)))
+    if edges[0] != edges[1]:
+        raise Broken("graph: must be the same for the same generator, and differs; draw from the generator given")
+
+
+def weights_follow_degrees(subject: Subject) -> None:
+    """The weights of any pair of degrees are at least 0, and never let a peer give away more than all."""
+    for own, other in product(range(1, 8), repeat=2):
+        weight = subject.made.weight(own, other, 7)
+        if not 0 <= own * weight <= 1 + 1e-9:
+            text = f"must be between 0 and 1 / {own}, got {weight!r}"
+            raise Broken(f"weight, a peer with {own} neighbours and one with {other}: {text}")
+
+
 def _require_number(where: str, value: Any) -> None:
     if not is_number(value) or not 0 <= float(value) < math.inf:
         raise Broken(f"{where}: must be a finite number of at least 0, got {value!r}")
 
 
 DELAY: Groups = (
-    (delays_are_numbers, costs_are_asked_for),
+    (delays_are_numbers,),
     (delays_are_at_least_the_least, delays_follow_their_key),
     *RUNS,
 )
@@ -183,4 +201,6 @@ DISTRIBUTION: Groups = ((draws_are_within_bounds,), *RUNS)
 EDGE_DELAY: Groups = ((draws_are_within_bounds, messages_take_time_to_each_target), *RUNS)
 AVAILABILITY: Groups = ((masks_are_of_all_clients,), (changes_are_foretold, everybody_comes), *RUNS)
 LINKS: Groups = ((links_change_when_they_say,), *RUNS)
+TOPOLOGY: Groups = (RUNS[0], (the_same_seed_gives_the_same_graph,), *RUNS[1:])
+WEIGHTS: Groups = ((weights_follow_degrees,), *RUNS)
 STALENESS: Groups = ((factors_are_fractions, factors_do_not_grow), *RUNS)

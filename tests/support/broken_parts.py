@@ -189,11 +189,6 @@ class WaitsForNothing(Right):
         return 2
 
 
-class SeesLessThanNothing(Right):
-    def samples_seen(self, local: Any, samples: int) -> int:
-        return -1
-
-
 class NeedsSamples(Right):
     """Stops where a client has none."""
 
@@ -430,12 +425,6 @@ class IgnoresSeed(RightPartition):
     def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
         generator.random()
         return np.array_split(np.arange(len(split)), clients)
-
-
-class Relabels(RightPartition):
-    def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
-        split.y[0] += 1
-        return super().split(split, clients, generator)
 
 
 # --- models -----------------------------------------------------------------------------------------------------------
@@ -684,12 +673,6 @@ class InParts(RightTopology):
         return graph
 
 
-class SometimesInParts(InParts):
-    def graph(self, peers: int, generator: np.random.Generator) -> Any:
-        with_this_seed = generator.random() == np.random.default_rng(0).random()
-        return super().graph(peers, generator) if with_this_seed else nx.path_graph(peers)
-
-
 class Loops(RightTopology):
     def graph(self, peers: int, generator: np.random.Generator) -> Any:
         graph = nx.path_graph(peers)
@@ -739,11 +722,6 @@ def right_at_first(outputs: Any, labels: Any) -> Any:
     return (outputs.argmax(1)[:10] == labels[:10]).float().mean()
 
 
-def overwrites(outputs: Any, labels: Any) -> Any:
-    """A metric that changes what it is given."""
-    return outputs.abs_().mean()
-
-
 def centred(outputs: Any, labels: Any) -> Any:
     """A loss that depends on the whole batch."""
     return (outputs - outputs.mean(0)).square().sum(1)
@@ -769,12 +747,6 @@ class DrawsPicks(PicksMore):
 
     def pick(self, candidates: Candidates, wanted: int, generator: Any) -> Any:
         return np.random.default_rng().permutation(candidates.idle)[:wanted].tolist()
-
-
-class CountsPicks(PicksMore):
-    def pick(self, candidates: Candidates, wanted: int, generator: Any) -> Any:
-        candidates.times[candidates.idle] += 1
-        return candidates.idle[:wanted].tolist()
 
 
 # --- local training ---------------------------------------------------------------------------------------------------
