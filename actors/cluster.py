@@ -17,7 +17,7 @@ from actors.pool import Group, JobFailed, Pool, ValuesLost
 from actors.process import Life
 from actors.queue import Queue, choose
 from actors.recovery import Recovery, Watch
-from actors.worker import RayProvider, Worker
+from actors.worker import Worker
 
 PATIENCE_S = 600.0
 POLL_S = 0.5  # how often `wait` looks for an interruption
@@ -49,10 +49,6 @@ class RayPool(Pool):
             self._crews[group].set_up(setup)
         while not all(self._crews[group].ready for group in setups):
             self._turn()
-
-    def provider(self, group: str) -> RayProvider:
-        worker = self._crews[group].workers[0]
-        return RayProvider(worker.actor, worker.node_id)
 
     def size(self, group: str) -> int:
         return max(1, sum(worker.is_set_up for worker in self._crews[group].workers))

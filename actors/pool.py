@@ -7,12 +7,12 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 from actors.fault import Frame, Memory, describe, exhausted, frames_of, trace
 from actors.host import timed
 from actors.interrupt import allowing
-from actors.job import Content, Gang, Job, Left, Outcome, Query, Request, Result, Setup, Value, values_of
+from actors.job import Content, Gang, Job, Left, Outcome, Request, Result, Setup, Value, values_of
 from actors.process import Life, Machine, Process, this_machine
 
 ATTEMPTS = 3  # workers that may die with the same job, or in a row in one set-up, before the run fails
@@ -76,18 +76,6 @@ class Group(NamedTuple):
     # those for which there is room
 
 
-class Provider(Protocol):
-    """A worker that those of other groups may ask, such as the one on the node with the files. A set-up brings it to
-    them."""
-
-    @property
-    def is_here(self) -> bool:
-        """Whether it is on the node of this process."""
-
-    def ask(self, query: Query[Result]) -> Result:
-        """Returns what it answers, after what it does now. Raises RuntimeError if the query fails."""
-
-
 class Pool(ABC):
     """Groups of workers, to which jobs are submitted.
 
@@ -111,10 +99,6 @@ class Pool(ABC):
 
         Workers that later replace dead ones do it too, before they get jobs.
         """
-
-    def provider(self, group: str) -> Provider | None:
-        """Returns the first worker of a group that has done a job; None if all workers are on this machine."""
-        return None
 
     def submit(
         self, group: str, request: Request[Result, Left], *, priority: tuple[int, ...] = (), label: str = ""

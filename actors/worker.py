@@ -9,8 +9,8 @@ from typing import Any
 
 import ray
 
-from actors.host import Failure, Host
-from actors.job import Gang, Job, Query, Result, Seat
+from actors.host import Host
+from actors.job import Gang, Job, Seat
 from actors.process import Life, Process
 
 
@@ -164,22 +164,3 @@ class Worker:
     def node(self) -> str:
         """The address of its node; empty until it is known."""
         return self.life.process.node if self.life else ""
-
-
-@dataclass(frozen=True)
-class RayProvider:
-    """A Provider on Ray."""
-
-    actor: Any  # Ray's handle of the worker's actor
-    node: str | None  # Ray's id of its node
-
-    @property
-    def is_here(self) -> bool:
-        return bool(ray.get_runtime_context().get_node_id() == self.node)
-
-    def ask(self, query: Query[Result]) -> Result:
-        answer = ray.get(self.actor.call.options(name=query.name).remote(query, None, []))
-        if isinstance(answer, Failure):
-            raise RuntimeError(f"{query.name}: {answer.cause}")
-        result: Result = answer.result
-        return result

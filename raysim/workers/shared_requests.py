@@ -9,7 +9,9 @@ from actors import Answer, Gang, Query, Request, Value
 from raysim.data import Federation, federate
 from raysim.parts.process import isolated
 from raysim.scenario import Scenario
+from raysim.scenario.dependencies import fingerprint
 from raysim.workers.replies import Described, WorkCost
+from results.location import is_local, location
 
 if TYPE_CHECKING:
     from raysim.workers.workbench import Workbench
@@ -30,8 +32,9 @@ class Loaded(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LoadRequest(Request[None, Loaded]):
-    """Loads the data and divides them among clients, on the node with the files. It needs no torch."""
+class LoadRequest(Request[dict[str, str], Loaded]):
+    """Loads the data and divides them among clients, on the node with the files. It needs no torch. The result has
+    fingerprints of the files that models read there, by path."""
 
     scenario: Value[Scenario]  # with the contents of its arrays, which the workers' own scenario lacks
 
@@ -40,11 +43,14 @@ class LoadRequest(Request[None, Loaded]):
     def leaves(self) -> Loaded:
         return Loaded(federation=Value())
 
-    def call(self, worker: object, gang: Gang) -> Answer[None, Loaded]:
+    def call(self, worker: object, gang: Gang) -> Answer[dict[str, str], Loaded]:
         given = self.scenario.content
         with isolated():  # another run may have been here before
             federation = federate(given.data, given.server_data, given.seed, given.public)
-        return Answer(None, Loaded(federation=Value(federation)))
+        models = (given.model, *given.models.values())
+        paths = {str(path) for model in models for path in model.reads() if is_local(location(path))}
+        files = {path: mark for path in sorted(paths) if (mark := fingerprint(path))}
+        return Answer(files, Loaded(federation=Value(federation)))
 
 
 @dataclass(frozen=True)

@@ -42,8 +42,8 @@ class PeersJobs:
         self.scenario, self.pool = scenario, pool
         self.peers = scenario.data.clients
         loading = pool.submit(LOADER, LoadRequest(pool.put(scenario)), label="load data")
-        federation = finished(pool, loading).left.federation
-        pool.set_up({CLIENT: BecomePeers(federation, pool.provider(LOADER))})
+        loaded = finished(pool, loading)
+        pool.set_up({CLIENT: BecomePeers(loaded.left.federation, loaded.result)})
         self.described = finished(pool, pool.submit(CLIENT, DescribeRequest(), label="describe data")).result
         drawn = generator(scenario.seed, "evaluated clients").permutation(self.peers)
         self._drawn: list[int] = drawn.tolist()  # peers in the order in which they are chosen to be evaluated

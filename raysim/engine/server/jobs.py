@@ -51,9 +51,9 @@ class ServerJobs:
         """Loads the data and makes the first model. The workers must have started. Raises JobFailed if that fails."""
         self.scenario, self.pool = scenario, pool
         loading = pool.submit(LOADER, LoadRequest(pool.put(scenario)), label="load data")
-        federation = finished(pool, loading).left.federation
-        loader = pool.provider(LOADER)
-        pool.set_up({SERVER: BecomeServer(federation, loader), CLIENT: BecomeClient(federation, loader)})
+        loaded = finished(pool, loading)
+        given = loaded.left.federation, loaded.result
+        pool.set_up({SERVER: BecomeServer(*given), CLIENT: BecomeClient(*given)})
         self.described = finished(pool, pool.submit(SERVER, DescribeRequest(), label="describe data")).result
         self.population = scenario.population(self.described.samples)
         self._changed = bool(scenario.downlink) and not scenario.sends_each
