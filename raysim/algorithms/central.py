@@ -119,8 +119,8 @@ class Central(Algorithm):
         return None
 
     def first_unit(self, version: int) -> int:
-        """Returns the unit with which slices of a version of the model begin, in each layer: they go round at the end
-        of the layer."""
+        """Returns the unit with which slices of a version of the model begin, in each layer: they wrap around at its
+        end."""
         return 0
 
     def at_level(self, message: Record, place: int) -> Record:

@@ -24,7 +24,7 @@ class Deep(Sliced):
     """Whether a client trains the exits of all its parts, and predicts with their mean; or the last one only."""
 
     exits: Count = 4
-    """Into how many parts of about as many layers the model is divided (n), each with an exit. 1: it stays as it is."""
+    """Into how many parts (n) of about equally many layers the model is divided, each with an exit. 1: no division."""
 
     def problems(self, scenario: Setting) -> Problems:
         yield from super().problems(scenario)

@@ -6,7 +6,8 @@ Algorithm 1 with equations (3), (6) and (7).
 Differences from the paper: clients of one architecture have the same initial values. As in the authors' code, the
 distance to a prototype is the mean squared difference, taken for each sample and not for the mean of a label. A global
 prototype is the mean over the samples of those who reported, without the second factor 1 / |N_j| of (6), and that of a
-label that nobody reported stays. Prototypes are computed in eval mode, after training.
+label that nobody reported stays. Prototypes are computed in eval mode, after training. Late updates are discarded, or
+`buffer` is given, which is new.
 """
 
 from collections.abc import Callable
@@ -15,8 +16,8 @@ from typing import ClassVar, Literal
 from raysim.algorithms.central import Central, needs_labels
 from raysim.algorithms.signatures import Arrivals, Model, Problems, ServerTask, Setting, Task, Tensor, Trained
 from raysim.parts.errors import Problem
-from raysim.parts.part import NonNegative
-from raysim.terms import Population, Record, Round
+from raysim.parts.part import Count, NonNegative
+from raysim.terms import Buffer, Population, Record, Round
 
 
 class FedProto(Central):
@@ -35,10 +36,12 @@ class FedProto(Central):
     predict: Literal["prototypes", "model"] = "prototypes"
     """What a client predicts with. prototypes: the labels' prototypes; one that is missing counts as twice as far away
     as the farthest. model: its own model, as if there were none."""
+    buffer: Count | None = None
+    """How many updates make new prototypes, as in fedbuff. null: those of a round."""
 
     @property
-    def trigger(self) -> Round:
-        return Round(late="discard")
+    def trigger(self) -> Round | Buffer:
+        return Round(late="discard") if self.buffer is None else Buffer(self.buffer)
 
     def embeds(self, scenario: Setting) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""Narrower models whose slice of the server's goes round (FedRolex).
+"""Narrower models whose slice of the server's moves on with each version (FedRolex).
 
 Alam, Liu, Yan, Zhang, FedRolex: Model-heterogeneous federated learning with rolling sub-model extraction, NeurIPS 2022,
 Algorithm 1. In version t of the model, a client of level p trains the units t, t + 1, ..., t + ceil(p n) - 1 modulo n

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from raysim.models.depths import Exits
+from raysim.models.exits import Exits
 from raysim.models.language_models import Logits, TransformersModel
 from raysim.models.part import ModelPart
 from raysim.models.precision import Float32, To

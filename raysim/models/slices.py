@@ -27,7 +27,7 @@ class Cut(NamedTuple):
     inner: int = 1  # such as the pixels of a channel, where images are flattened
 
     def places(self, shift: int) -> Tensor:
-        """Returns the elements that are kept. shift: the first unit, from which on they go round."""
+        """Returns the elements that are kept. shift: the first unit, from which on they wrap around."""
         units = (np.arange(self.kept) + shift) % self.units
         first = np.arange(self.groups)[:, None] * self.units + units
         return torch.from_numpy((first[..., None] * self.inner + np.arange(self.inner)).reshape(-1))
@@ -43,9 +43,9 @@ class Index(NamedTuple):
 class Slices:
     """The slices of a whole module that a narrower one holds, by their shapes: what differs is cut.
 
-    A dimension of n units that has m in the narrower one keeps m that follow each other, from some unit on, going round
-    at the end. All tensors of one slice start at the same unit. Raises BadValue, which names the parameter, where the
-    narrower module is no part of the whole one.
+    A dimension of n units that has m in the narrower one keeps m that follow each other, from some unit on, wrapping
+    around at the end. All tensors of one slice start at the same unit. Raises BadValue, which names the parameter,
+    where the narrower module is no part of the whole one.
     """
 
     def __init__(self, whole: nn.Module, layout: Layout, part: nn.Module, narrow: Layout) -> None:

@@ -21,7 +21,7 @@ from raysim.data.sources.inputs import scaled_by
 from raysim.data.sources.text import TOKENIZER
 from raysim.local.outputs import predicted
 from raysim.local.samples import Loader
-from raysim.models.depths import Exits
+from raysim.models.exits import Exits
 from raysim.models.language_models import TransformersModel
 from raysim.models.library import of_library, plain
 from raysim.models.part import ModelPart

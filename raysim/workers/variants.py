@@ -11,7 +11,7 @@ from torch import Tensor
 
 from raysim.local.net import Net
 from raysim.local.samples import Samples
-from raysim.models.depths import Exits, require_first_parts
+from raysim.models.exits import Exits, require_first_parts
 from raysim.models.slices import Slices, require_consistent
 from raysim.scenario import Scenario
 from raysim.terms import Adapter, ModelKey, ModelSizes, Record
@@ -109,8 +109,8 @@ class Variant:
 def require_slice(level: float, make: Callable[[float | None], Net], x: Any, shift: int) -> None:
     """Raises BadValue, which names the layer, where the model of a level is no slice of the server's.
 
-    make: makes a network of a level, or the server's. x: some inputs. shift: the first unit of a slice that goes round,
-    if any does.
+    make: makes a network of a level, or the server's. x: some inputs. shift: the first unit of a slice that wraps
+    around, if any does.
     """
     whole, part = ((net.module, net.layout) for net in (make(None), make(level)))
     slices = Slices(*whole, *part)
