@@ -42,13 +42,12 @@ def imports(file: Path) -> set[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
-def test_imports_flow_one_way(file: Path) -> None:
-    found = {module.partition(".")[0] for module, _ in imports(file)}
-    package = file.relative_to(ROOT).parts[0]
-    assert found & set(MAY_IMPORT) <= MAY_IMPORT[package]
-    assert not found & {"tests", "toys", "conftest", "benchmarks"}
-    assert "ray" not in found or file in USES_RAY
+def test_imports_flow_one_way() -> None:
+    for file in FILES:
+        found = {module.partition(".")[0] for module, _ in imports(file)}
+        assert found & set(MAY_IMPORT) <= MAY_IMPORT[file.relative_to(ROOT).parts[0]], file
+        assert not found & {"tests", "toys", "conftest", "benchmarks"}, file
+        assert "ray" not in found or file in USES_RAY, file
 
 
 @cache
@@ -136,12 +135,10 @@ def all_parts(of: type[Part]) -> set[type[Part]]:
     return found
 
 
-@pytest.mark.parametrize("part", sorted(all_parts(Scenario), key=str), ids=lambda part: part.__qualname__)
-def test_every_part_says_in_its_first_line_what_it_is(part: type[Part]) -> None:
-    assert part.__doc__
-    first = part.__doc__.splitlines()[0]
-    assert first.strip().endswith(".")
-    assert part.__doc__ not in [base.__doc__ for base in part.__mro__[1:] if path_of(base) != path_of(part)]
+def test_every_part_says_in_its_first_line_what_it_is() -> None:
+    for part in all_parts(Scenario):
+        assert part.__doc__ and part.__doc__.splitlines()[0].strip().endswith("."), part
+        assert part.__doc__ not in [base.__doc__ for base in part.__mro__[1:] if path_of(base) != path_of(part)], part
 
 
 def test_every_algorithm_is_registered_under_the_name_of_its_file() -> None:

@@ -8,8 +8,8 @@ from command_line import command
 from conftest import Simulate, digits
 from ruamel.yaml import YAML
 
-from raysim.parts.part import Part, as_tuples, names_of
-from raysim.scenario.kinds import Kind, find_kinds, find_parts, kinds
+from raysim.parts.part import as_tuples, names_of
+from raysim.scenario.kinds import find_kinds, find_parts, kinds
 from raysim.scenario.words import example
 
 PARTS = [(kind, part) for kind in kinds() for part in kind.parts]
@@ -100,8 +100,6 @@ def test_a_block_that_may_be_left_out_is_not_required() -> None:
         ("fedbuf", "list: must be a key, a name that `raysim list` shows, or module:Class, got 'fedbuf' (did you"),
         ("toplogy", "(did you mean 'topology'?)"),
         ("nowhere:Mine", "got 'nowhere:Mine', whose import raises ModuleNotFoundError"),
-        ("json:loads", "got 'json:loads', which is <function loads"),
-        ("raysim.algorithms:Central", "must name a class that defines step, trigger, weigh"),
     ],
 )
 def test_an_unknown_name_is_refused(word: str, expected: str) -> None:
@@ -110,16 +108,16 @@ def test_an_unknown_name_is_refused(word: str, expected: str) -> None:
     assert expected in answer.stderr
 
 
-@pytest.mark.parametrize(("kind", "part"), PARTS, ids=[f"{kind.key}-{part.__name__}" for kind, part in PARTS])
-def test_the_example_of_every_part_can_be_put_into_a_scenario_file(kind: Kind, part: type[Part]) -> None:
-    name = names_of(part)[0]
-    block: Any = YAML(typ="safe").load(example(kind, part, name))
-    for key in kind.key.split("."):
-        block = block[key]
-        block = block[0] if isinstance(block, list) else block
-    made = part.model_validate(as_tuples(block))
-    assert (type(made), block["name"]) == (part, name)
-    assert find_parts(name)
+def test_the_example_of_every_part_can_be_put_into_a_scenario_file() -> None:
+    for kind, part in PARTS:
+        name = names_of(part)[0]
+        block: Any = YAML(typ="safe").load(example(kind, part, name))
+        for key in kind.key.split("."):
+            block = block[key]
+            block = block[0] if isinstance(block, list) else block
+        made = part.model_validate(as_tuples(block))
+        assert (type(made), block["name"]) == (part, name)
+        assert find_parts(name), name
 
 
 def test_frames_carry_the_meaning_of_their_columns(simulate: Simulate) -> None:

@@ -65,10 +65,7 @@ def test_a_share_tests_where_no_samples_are_for_testing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "complaint"),
     [
-        (
-            {"y_test": Y[:9] + 7},
-            r"labels of test samples must be labels of training samples, got 9 that are not, such as 7 in test row 0",
-        ),
+        ({"y_test": Y[:9] + 7}, r"labels of test samples must be labels of training samples, got 9 that are not, such"),
         ({"x_test": X[:9, :4]}, r"test inputs must be as the training inputs, float64 of shape \(5,\), got .*\(4,\)"),
         ({"y_train": Y[:8]}, r"must have a row for each sample, got shapes \{'x_train': \(9, 5\), 'y_train': \(8,\)\}"),
         ({"x_train": np.full((9, 5), np.nan)}, r"training inputs must be finite, got 45 values that are not"),
@@ -178,10 +175,6 @@ def test_tensors_series_and_frames_are_arrays_too() -> None:
     tensors = Arrays.of({"x": torch.tensor(X), "y": torch.tensor(Y)})
     assert data.load().num_classes == tensors.load().num_classes == 3
     np.testing.assert_array_equal(data.load().train.x, tensors.load().train.x)
-
-
-def part_of(name: str) -> Any:
-    return part(name="digits", clients=2, partition=name).partition
 
 
 def test_every_use_of_samples_works_with_arrays(tmp_path: Path) -> None:

@@ -1,8 +1,5 @@
 """Splits of a data set, and the parts of scenarios that name one."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from data_sets import digits, part
@@ -32,10 +29,3 @@ def test_problems_are_those_of_the_partition() -> None:
     assert "multiple" in digits(partition=collins, clients=7).division_problems()[0]
     assert not digits().division_problems()
     assert not part(name="quadratic", centers=[1]).division_problems()
-
-
-def test_importing_the_parts_loads_no_heavy_library() -> None:
-    heavy = {"torch", "torchvision", "sklearn", "pandas", "PIL", "ray"}
-    code = f"import sys, raysim.data; print({heavy!r} & set(sys.modules))"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert loaded.strip() == "set()"

@@ -49,11 +49,7 @@ def test_a_sample_may_be_held_twice_if_that_is_allowed() -> None:
 @pytest.mark.parametrize(
     ("rows", "clients", "complaint"),
     [
-        (
-            ((0, 6),),
-            1,
-            r"rows must be 0 to 5, got 6 for client 0; correct `rows`",
-        ),
+        (((0, 6),), 1, r"rows must be 0 to 5, got 6 for client 0; correct `rows`"),
         (((0, 1), (1,)), 2, r"a row must go to one client at most, got \[1\] more than once; .* `overlap: true`"),
         (((0,), (1,)), 3, r"data.clients: must be the number of lists, 2, got 3"),
     ],

@@ -34,9 +34,7 @@ def test_isic_images_have_the_kind_that_the_table_says(isic: Path) -> None:
 
 def test_isic_files_that_are_missing_are_errors_with_the_cures(isic: Path) -> None:
     (isic / "ISIC_2019_Training_Input/ISIC_0031.jpg").unlink()
-    with pytest.raises(
-        FileNotFoundError, match=r"the image 'ISIC_0031.jpg' must be in .*ISIC_2019_Training_Input', bu"
-    ):
+    with pytest.raises(FileNotFoundError, match=r"the image 'ISIC_0031.jpg' must be in .*ISIC_2019_Training_Input',"):
         load("isic2019", isic)
     (isic / "ISIC_2019_Training_GroundTruth.csv").unlink()
     with pytest.raises(FileNotFoundError, match=r"'ISIC_2019_Training_GroundTruth.csv' must be in .*isic-archive.com"):
@@ -47,7 +45,5 @@ def test_isic_files_that_are_missing_are_errors_with_the_cures(isic: Path) -> No
 def test_a_row_of_the_isic_table_must_have_one_kind(isic: Path, row: str) -> None:
     with (isic / "ISIC_2019_Training_GroundTruth.csv").open("a") as table:
         table.write(row + "\n")
-    with pytest.raises(
-        ValueError, match=r"line 42 of .*must have an image's name .* and a 1 in one of the columns MEL,"
-    ):
+    with pytest.raises(ValueError, match=r"line 42 of .*must have an image's name .* and a 1 in one of the columns"):
         load("isic2019", isic)

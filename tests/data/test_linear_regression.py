@@ -133,29 +133,14 @@ def test_weight_decay_is_the_ridge_term(simulate: Simulate) -> None:
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        (
-            {"data": {"name": "linear_regression", "clients": 10, "partition": {"name": "dirichlet", "alpha": 1.0}}},
-            "data: partition dirichlet: needs 'label', and linear_regression has neither labels nor columns; take iid",
-        ),
-        (
-            {"data": {"name": "linear_regression", "clients": 10, "partition": {"name": "classes", "per_client": 2}}},
-            "data: partition classes: needs 'label', and linear_regression has neither labels nor columns; take iid",
-        ),
-        (
-            {"model": "cnn"},
-            "model.name: cnn takes images, and linear_regression holds features; take another of them",
-        ),
-        (
-            {"model": "vector"},
-            "model.name: vector takes functions, and linear_regression holds features; take another of them",
-        ),
-        (
-            {"server_data": {"name": "in_domain", "samples": 5}},
-            "server_data: the linear_regression data has no samples for the server; leave it out",
-        ),
+        ({"data__partition": {"name": "shards"}}, "data: partition shards: needs 'label', and linear_regression has"),
+        ({"model": "cnn"}, "model.name: cnn takes images, and linear_regression holds features; take another of them"),
+        ({"model": "vector"}, "model.name: vector takes functions, and linear_regression holds features; take another"),
+        ({"server_data": {"name": "in_domain", "samples": 5}}, "server_data: the linear_regression data has no"),
     ],
 )
 def test_what_does_not_go_with_a_regression_is_refused(changes: Raw, expected: str) -> None:
     with pytest.raises(ScenarioError) as caught:
-        parse_scenario(regression(1, **changes))
-    assert [str(problem) for problem in caught.value.problems] == [expected]
+        parse_scenario(override(regression(1), **changes))
+    (problem,) = caught.value.problems
+    assert expected in str(problem)

@@ -248,8 +248,5 @@ def test_what_a_users_own_class_draws_must_be_samples_and_rows(returned: Any, go
 def test_clients_of_an_out_of_domain_server_must_have_images() -> None:
     raw = digits(server_data={"name": "out_of_domain", "data": "digits"}, model={"name": "transformer"})
     raw["data"] = {"name": "shakespeare", "path": "plays.txt", "clients": 30}
-    with pytest.raises(
-        ScenarioError,
-        match="server_data: out_of_domain holds images, so clients must hold images too, got s",
-    ):
+    with pytest.raises(ScenarioError, match="server_data: out_of_domain holds images, so clients must hold images"):
         parse_scenario(raw)

@@ -116,11 +116,7 @@ def test_columns_of_one_name_are_refused_where_they_are_used(tmp_path: Path) -> 
     ("change", "keys", "complaint"),
     [
         ({}, {"label": "species"}, r"must have a column 'species', got \['width', 'height', 'wild', 'kind', 'site'\]"),
-        (
-            {},
-            {"features": ["width", "kind"], "label": "site"},
-            r"features must be numbers, got '\w+' in column 'kind', row 0 of '.*t.parquet'; correct the cell, or add",
-        ),
+        ({}, {"features": ["width", "kind"], "label": "site"}, r"features must be numbers, got '\w+' in column"),
         ({"width": None}, {}, r"got missing values: 240 in 'width', the first in row 0 of '.*'; fill them"),
         ({}, {"exclude": ["sites"]}, r"`exclude` must name columns, got 'sites', which is none of"),
         ({}, {"categorical": ["sites"]}, r"`categorical` must name features, got 'sites'"),
@@ -139,10 +135,7 @@ def test_tables_that_do_not_fit_are_errors(
 
 def test_labels_that_only_test_samples_have_are_errors(tmp_path: Path) -> None:
     test = table(tmp_path / "b.csv", frame(9).assign(kind="fir"))
-    with pytest.raises(
-        ValueError,
-        match=r"labels of test samples must be labels of training samples, got 9 .* fir in test row 0",
-    ):
+    with pytest.raises(ValueError, match=r"labels of test samples must be labels of training samples, got 9 .* fir"):
         load(name="table", path=table(tmp_path / "a.csv"), test_path=test, label="kind")
 
 

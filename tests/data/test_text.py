@@ -166,24 +166,16 @@ def test_what_is_no_play_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="x must be texts of `length` 80, got one of 4: 'abcd'"):
         load(tmp_path)
     write_leaf(tmp_path, "test", {"b": [("bcde", "f")]})
-    with pytest.raises(
-        ValueError, match=r"must have a role in `train` that is in `test` too, .*preprocess.sh -t sample"
-    ):
+    with pytest.raises(ValueError, match=r"must have a role in `train` that is in `test` too, .*preprocess.sh -t"):
         load(tmp_path, length=4)
 
 
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        (
-            {"data__partition": {"name": "shards"}},
-            "data: partition shards: needs 'label', and shakespeare has 'user'",
-        ),
+        ({"data__partition": {"name": "shards"}}, "data: partition shards: needs 'label', and shakespeare has 'user'"),
         ({"model": "mlp"}, "model.name: mlp takes images or features or series or volumes, and shakespeare holds text"),
-        (
-            {"data": digits()["data"]},
-            "model.name: transformer takes text, and digits holds images",
-        ),
+        ({"data": digits()["data"]}, "model.name: transformer takes text, and digits holds images"),
     ],
 )
 def test_text_goes_with_models_of_text_and_partitions_without_labels(changes: Raw, expected: str) -> None:

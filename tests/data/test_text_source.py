@@ -222,9 +222,7 @@ def test_rows_that_give_no_sample_are_refused(load: Load, tmp_path: Path, rows: 
 
 def test_keys_that_do_not_go_together_are_told(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a long text")
-    with pytest.raises(
-        ValueError, match="`path` must hold two samples or more, of which one can test, got one; set `p"
-    ):
+    with pytest.raises(ValueError, match="`path` must hold two samples or more, of which one can test, got one; set"):
         Text(path=str(tmp_path / "a.txt")).load()
     part = Text(path=str(tmp_path / "a.txt"), task="classify", pack=True, prompt="{")
     assert [problem.partition(" ")[0] for problem in part.problems()] == ["`pack`", "`label`", "`prompt`"]

@@ -109,30 +109,18 @@ BROKEN = {
     "RoundsDown": ("Where it says that it is unbiased", "as `unbiased` says, is off by"),
     "StretchesMore": ("No vector becomes longer", "by more than stretch says, 1.5, got 2"),
     "SaysLess": ("`size` gives bytes", "64 numbers that are not zero, got 3 values"),
-    "AddsMore": (
-        "With a standard deviation of 0",
-        "must leave the sum as it is where the noise has no size",
-    ),
+    "AddsMore": ("With a standard deviation of 0", "must leave the sum as it is where the noise has no size"),
     "DrawsNoiseAnew": ("The same seed and step give the same noise", "draw: must draw from `normal` only"),
     "DrawsOnce": ("The same seed and step give the same noise", "got the same noise in step 1"),
     "HalfNoise": ("Its standard deviation is", "must have a standard deviation of 1, got 0.5"),
-    "CountsHalf": (
-        "What clients are exposed to",
-        "must add up squared weights by the largest one, got epsilon",
-    ),
+    "CountsHalf": ("What clients are exposed to", "must add up squared weights by the largest one, got epsilon"),
     "MovesACopy": ("`move` changes w in place", "move: must change w in place, as w.add_(...) does"),
     "GrowsItsState": ("`move` changes w in place", "must keep the entries [] of the state, got ['gradient 0']"),
     "SmallState": ("`init` returns vectors like w", "must return vectors of shape (8,) like w"),
-    "LeavesBounds": (
-        "`curve` returns finite numbers",
-        "curve, at 0.5: must be within `values`, 0.05 to 0.1, got",
-    ),
+    "LeavesBounds": ("`curve` returns finite numbers", "curve, at 0.5: must be within `values`, 0.05 to 0.1, got"),
     "CountsTooFew": ("A run with it goes", "must give tokens below the size of its vocabulary, 5, got"),
     "OverwritesUnseen": ("A run with it goes", "must not change in place what it is given, but changed 'w' of state"),
-    "SetsAttribute": (
-        "A run with it goes",
-        "SetsAttribute.step: must set no attribute of the algorithm, but sets 'last'",
-    ),
+    "SetsAttribute": ("A run with it goes", "SetsAttribute.step: must set no attribute of the algorithm, but sets"),
     "SumsNothing": ("A run with it goes", "if `weigh` returns None, updates come as a stack: sum over its first axis"),
     "FailsToSee": ("It sees a run from its begin to its end", "FailsToSee: ZeroDivisionError: division by zero, at "),
     "Draws": ("A second run gives the same bits", "the second run: must have the digest of the first run, "),
@@ -142,25 +130,13 @@ BROKEN = {
     ),
     "DrawsTopology": ("A seed decides the graph", "graph: must be the same for the same generator"),
     "Remembers": ("A second run gives the same bits", "of the table updates, whose loss_before is "),
-    "KeepsOnItself": (
-        "A run that is interrupted and continues",
-        "runs change KeepsOnItself._first, which no checkpoint keeps. Draw from",
-    ),
-    "Diverges": (
-        "A run with it goes",
-        "the trial: must stay finite, but 'w' of the server's model was not, in round 0",
-    ),
+    "KeepsOnItself": ("A run that is interrupted and continues", "runs change KeepsOnItself._first, which no"),
+    "Diverges": ("A run with it goes", "the trial: must stay finite, but 'w' of the server's model was not, in round"),
     "Stays": ("On quadratics", "less than the whole way may be left, got 1 with local.lr 0.3, 1 with local.lr 0.001"),
-    "SendsInTurns": (
-        "A run with it goes",
-        "message: the message must have the entries of the first one, ['w'], got []; send",
-    ),
+    "SendsInTurns": ("A run with it goes", "message: the message must have the entries of the first one, ['w'], got"),
     "TrainsTwice": ("`samples_seen` is what", "gradients for the 16 samples that `samples_seen` says, got 32; correct"),
     "KeepsSomeWeight": ("While nobody steps, the sums", "the sum of 'weight' over all peers, and of what is under way"),
-    "PushesTheNewest": (
-        "While nobody steps, the sums",
-        "`consumes` must be true, and `mix` add what",
-    ),
+    "PushesTheNewest": ("While nobody steps, the sums", "`consumes` must be true, and `mix` add what"),
     "PeerTrainsTwice": ("`samples_seen` is what", "client 0: must compute gradients for the"),
     "NeedsImages": ("On quadratics", "says so in its `problems`"),
     "WaitsForNothing": ("A scenario file can name it", "trigger must be a property that gives Round(...)"),
@@ -190,15 +166,8 @@ BROKEN = {
     "ChangesUnforetold": ("Between a time and `next_change`", "when the mask changes, got 3"),
     "NeverComes": ("Every client is there at some time", "must be true for each client at some time, is never for [3]"),
     "LinksUnforetold": ("`up` returns true or false", "must stay until `next_change`, 3, but differs at 0"),
-    "InParts": (
-        "A scenario file can name it",
-        "`graph` must be connected, but no way leads from peer 0 to [3, 4, 5, 6,",
-    ),
-    "Loops": ("A scenario file can name it", "must connect a peer with another, got [1] with themselves"),
-    "TooHeavy": (
-        "The weights of any pair of degrees",
-        "a peer with 2 neighbours and one with 1: must be between 0 and",
-    ),
+    "InParts": ("A scenario file can name it", "`graph` must be connected, but no way leads from peer 0 to [3, 4, 5,"),
+    "TooHeavy": ("The weights of any pair of degrees", "a peer with 2 neighbours and one with 1: must be between 0"),
     "Rises": ("S(s) does not grow", "S(s): must not grow with s, but does"),
 }
 
@@ -271,12 +240,8 @@ def test_the_command_has_a_line_for_each_law_and_an_exit_code() -> None:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["nowhere:Mine"], "got 'nowhere:Mine', whose import raises ModuleNotFoundError"),
         (["json:loads"], "must name a subclass of a base that raysim has for parts"),
-        (
-            ["random"],
-            "must be module:Class, or the name of a part, topology/random or availability/random, got 'random'",
-        ),
+        (["random"], "must be module:Class, or the name of a part, topology/random or availability/random, got"),
         (["fedbuf"], "one that `raysim list` shows, got 'fedbuf'"),
         (["fedbuff", "--set", "buffer"], "must be key.path=value, got 'buffer'"),
     ],

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from command_line import command
 from compared_runs import FEDAVG, made
@@ -25,15 +24,6 @@ def runs(tmp_path: Path) -> Path:
     for seed, end in enumerate([0.5, 0.6, 0.7]):
         made(tmp_path / "runs" / f"r{seed}", {"seed": seed, **FEDAVG}, [0.1, end])
     return tmp_path / "runs"
-
-
-def flip(file: Path, place: int | None = None) -> None:
-    """Turns a bit of a file's data over, by default of its last page."""
-    content = bytearray(file.read_bytes())
-    metadata = pq.read_metadata(file).row_group(0).column(0)
-    start = metadata.data_page_offset
-    content[place or start + metadata.total_compressed_size // 2] ^= 1
-    file.write_bytes(content)
 
 
 def parquet(run: Path, table: str) -> Path:
@@ -94,15 +84,6 @@ def test_a_run_whose_run_json_is_damaged_is_told(runs: Path, content: str) -> No
     alone = command("compare", runs / "r1")
     assert (alone.exit_code, alone.stdout) == (2, "")
     assert f"{CURE}\n" in alone.stderr
-
-
-def test_a_run_whose_table_is_damaged_is_told(runs: Path, tmp_path: Path) -> None:
-    file = parquet(runs / "r2", "evaluations")
-    flip(file)
-    for words in (["compare", runs], ["report", runs, "--out", tmp_path / "report.html"]):
-        answer = command(*words)
-        assert answer.exit_code == 2
-        assert re.fullmatch(rf"{file}: must be a whole Parquet file, got .*{CURE}\n", answer.stderr)
 
 
 @pytest.mark.parametrize(

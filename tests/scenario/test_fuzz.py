@@ -3,6 +3,7 @@
 import copy
 import math
 from collections.abc import Iterator
+from inspect import get_annotations
 from pathlib import Path
 from typing import Any, get_origin
 
@@ -36,14 +37,16 @@ def test_files_changed_at_random_are_right_or_refused_in_words_of_their_own(tmp_
 def _fields(
     part: type[Part], way: Keys, block: Any, seen: set[tuple[type, str]]
 ) -> Iterator[tuple[type[Part], Keys, Any]]:
-    """Every key of a part and of the parts in it: the part, the keys that lead there, and a scenario that gets there.
+    """Every key of a part and of the parts in it, inherited ones once: the part, the keys that lead there, and a
+    scenario that gets there.
 
     block: a function that puts a block in the place of the part, and returns the scenario.
     """
     for name, field in part.model_fields.items():
-        if (part, name) in seen or (name == "name" and names_of(part)):
+        owner = next(base for base in part.__mro__ if name in get_annotations(base))
+        if (owner, name) in seen or (name == "name" and names_of(part)):
             continue
-        seen.add((part, name))
+        seen.add((owner, name))
         yield part, (*way, name), block
         annotation = field.rebuild_annotation()
         origin = get_origin(field.annotation)

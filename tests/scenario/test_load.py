@@ -50,10 +50,7 @@ def refusal(folder: Path, text: str | bytes, *overrides: str) -> str:
         ("\tname: x", "found character '\\t' that cannot start any token"),
         ("a: \0", "must be YAML in UTF-8: unacceptable character #x0000"),
         (b"name: \xff", "must be YAML in UTF-8: 'utf-8' codec can't decode byte 0xff"),
-        (
-            TEXT + "seed: 2001-13-01",
-            "must be YAML in UTF-8: month must be in",
-        ),
+        (TEXT + "seed: 2001-13-01", "must be YAML in UTF-8: month must be in"),
         (TEXT + "seed: 2001-01-01", "seed: must be an integer, got datetime.date(2001, 1, 1)"),
         (TEXT + "local: &a {lr: *a}", "must not hold an alias of a block within that block"),
         (TEXT + "null: 1", "None: must be a key of text, got None; put it in quotes"),

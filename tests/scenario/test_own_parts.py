@@ -179,6 +179,14 @@ import sys
 sys.path[:0] = ["{root}/tests"]
 import conftest, raysim
 from raysim.world import Delay
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(64, 10)
+    def forward(self, x):
+        return self.head(x.flatten(1))
 
 class Mine(Delay):
     name: str = "mine"
@@ -187,18 +195,19 @@ class Mine(Delay):
         return float(client == 0)
 
 if __name__ == "__main__":
-    raw = conftest.quadratic([1.0, 3.0], "fedavg", {{"dispatch": {{"per_round": 2}}, "delay": Mine()}}, 3)
+    raw = conftest.digits(model=Net(), world__delay=Mine(), run__rounds=3)
     runs = [raysim.run(raw, out="runs", inline=inline) for inline in (True, False)]
     print(runs[0].digest == runs[1].digest, runs[0].info["scenario"]["world"]["delay"]["name"])
+    print("class Net" in (runs[0].folder / "code" / "__main__.py").read_text(), len(runs[0].info["notes"]))
 """
 
 
 @pytest.mark.ray
 @pytest.mark.long
-def test_a_class_of_a_script_works_on_ray_too(tmp_path: Path) -> None:
+def test_classes_of_a_script_work_on_ray_too(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(SCRIPT.format(root=ROOT))
     answer = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True)
-    assert answer.stdout.split() == ["True", "__main__:Mine"], answer.stderr
+    assert answer.stdout.split() == ["True", "__main__:Mine", "True", "2"], answer.stderr
 
 
 NOTEBOOK = """
@@ -268,34 +277,16 @@ def test_a_class_of_another_kind_is_refused_for_every_kind(group: str) -> None:
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (
-            {"model": "toys_parts:Slow"},
-            "model.name: must name a subclass of raysim.models.ModelPart, got 'toys_parts",
-        ),
-        (
-            {"model": {"name": "torch.nn:Flatten", "personal": ["head"]}},
-            'model: must be {name: module, module: "torch.nn:Flatten"}, with other keys',
-        ),
+        ({"model": "toys_parts:Slow"}, "model.name: must name a subclass of raysim.models.ModelPart, got 'toys_parts"),
+        ({"model": {"name": "torch.nn:Flatten", "personal": ["head"]}}, "model: must be {name: module, module:"),
         ({"model": {"name": "toys_parts:TwoLayers", "widht": 3}}, "model.widht: unknown key (did you mean 'width'?)"),
         ({"model": {"name": "toys_parts:TwoLayers", "width": "a"}}, "model.width: must be an integer, got 'a'"),
-        (
-            {"model": "raysim.models:ModelPart"},
-            "model.name: must name a class that defines build, got 'raysim.models",
-        ),
+        ({"model": "raysim.models:ModelPart"}, "model.name: must name a class that defines build, got 'raysim.models"),
         ({"data__partition": "no:Way"}, "data.partition.name: must be module:Class, with the module here or on PYTH"),
         ({"data": "toys_parts:Points"}, "data.clients: must be given, got nothing"),
-        (
-            {"world__delay": {"name": "toys_parts:Slow", "share": 2}},
-            "world.delay.share: must be less than or equal to",
-        ),
-        (
-            {"world__delay": toys_parts.Turns()},
-            "world.delay: must name a subclass of raysim.world.Delay, got 'toys_par",
-        ),
-        (
-            {"world__delay": {"name": "compute", "flops_per_s": "toys_parts:Coins"}},
-            "world.delay.flops_per_s.name: mus",
-        ),
+        ({"world__delay": {"name": "toys_parts:Slow", "share": 2}}, "world.delay.share: must be less than or equal to"),
+        ({"world__delay": toys_parts.Turns()}, "world.delay: must name a subclass of raysim.world.Delay, got"),
+        ({"world__delay": {"name": "compute", "flops_per_s": "toys_parts:Coins"}}, "world.delay.flops_per_s.name: mus"),
     ],
 )
 def test_what_is_wrong_with_a_part_of_ones_own_is_said_by_its_key(change: Raw, expected: str) -> None:
@@ -330,6 +321,10 @@ def test_what_an_import_raises_is_told_with_its_line(tmp_path: Path, monkeypatch
     assert "got 'unannotated:Other', whose import raises PydanticUserError: A non-annotated attribute was" in text
     assert text.endswith(f", raised at {tmp_path / 'unannotated.py'}:3")
     assert "\n" not in text
+    (tmp_path / "leaves.py").write_text("import sys; sys.exit(0)")
+    assert "whose import raises SystemExit: 0" in problem(override(server(), algorithm="leaves:Mine"))
+    text = problem(override(server(), algorithm="raysim.algorithms:DPSGD"))
+    assert "must name a class whose field is `name: str`, got 'raysim.algorithms:DPSGD'" in text
 
 
 def test_a_policy_that_picks_wrongly_ends_the_run(tmp_path: Path) -> None:

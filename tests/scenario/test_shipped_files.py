@@ -1,5 +1,6 @@
 """Scenarios that come with raysim are right, and those of papers make the runs that published numbers are of."""
 
+import json
 from io import StringIO
 from pathlib import Path
 
@@ -17,9 +18,13 @@ SCENARIOS = [file for file in sorted(REPRODUCTIONS.rglob("*.yaml")) if "\nmodel:
 
 
 @pytest.mark.parametrize("path", [*SHIPPED, *SCENARIOS], ids=lambda path: path.stem)
-def test_every_shipped_scenario_is_right(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_shipped_scenario_is_right_and_the_same_when_it_is_resolved(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.syspath_prepend(path.parent)  # where some have a module of their own
-    assert all(scenario.name for scenario in load_sweep(path).scenarios())
+    scenario, *_ = load_sweep(path).scenarios()
+    again = raysim.parse_scenario(json.loads(json.dumps(scenario.resolved())))
+    assert (again, again.hash, again.resolved()) == (scenario, scenario.hash, scenario.resolved())
 
 
 @pytest.mark.parametrize(
@@ -40,7 +45,6 @@ def test_the_run_by_hand_ends_where_its_comments_say(simulate: Simulate, overrid
 # --- of papers --------------------------------------------------------------------------------------------------------
 
 FEDADMM_INSA = ROOT / "scenarios" / "fedadmm_insa"
-PUBLISHED = REPRODUCTIONS / "fedadmm_insa"
 SMALL = {  # of data that comes with scikit-learn, or in a moment
     "example_1": ["data.samples=200", "data.features=8", "data.clients=10", "run.rounds=4"],
     "example_2": [

@@ -9,7 +9,6 @@ from conftest import Raw, digits
 import raysim
 from raysim.scenario.checks import notes_of
 
-WITHOUT_DELAY: Raw = {"dispatch": {"per_round": 6}}
 SECONDS = {"name": "exponential", "mean": 3.0, "unit": "seconds"}
 
 

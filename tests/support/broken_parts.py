@@ -6,10 +6,11 @@ from typing import Any, ClassVar
 
 import networkx as nx
 import numpy as np
+from toys_parts import ByDay, Even, Letters, Wheel
 
 from raysim.algorithms import SGP, Buffer, Central, FedRolex, Inbox, Peer
 from raysim.algorithms.staleness import StalenessFunction
-from raysim.data import Dataset, Source, Split, Tokenizer, Tokens
+from raysim.data import Dataset, Source, Split, Tokens
 from raysim.data.federation.partition import Partitioner
 from raysim.data.federation.sizes import Sizes
 from raysim.engine.progress import Progress
@@ -21,10 +22,8 @@ from raysim.parts.rng import generator
 from raysim.privacy import Exposure, Release
 from raysim.schedules import Schedule
 from raysim.uplink import Decoded, Uplink
-from raysim.world import Candidates, Policy, Topology
-from raysim.world.availability import Availability
+from raysim.world import Candidates, Policy
 from raysim.world.delay import Delay
-from raysim.world.links import Links
 from raysim.world.mixing import Weighting
 
 # --- algorithms -------------------------------------------------------------------------------------------------------
@@ -618,69 +617,29 @@ class NeedsCost(RightDelay):
         return float(cost.flops / 1e9)
 
 
-class RightAvailability(Availability):
-    """Breaks no law."""
-
-    name: str = "right_availability"
-
-    def mask(self, seed: int, clients: int, time: float) -> Any:
-        return np.arange(clients) % 2 == int(time) % 2
-
-    def next_change(self, time: float) -> float:
-        return int(time) + 1.0
-
-
-class ChangesUnforetold(RightAvailability):
+class ChangesUnforetold(Even):
     def next_change(self, time: float) -> float:
         return int(time) + 3.0
 
 
-class NeverComes(RightAvailability):
+class NeverComes(Even):
     def mask(self, seed: int, clients: int, time: float) -> Any:
         return super().mask(seed, clients, time) & (np.arange(clients) != 3)
 
 
-class RightLinks(Links):
-    """Breaks no law."""
-
-    name: str = "right_links"
-
-    def up(self, graph: Any, time: float) -> Any:
-        return graph.source % 2 == int(time) % 2
-
-    def next_change(self, time: float) -> float:
-        return int(time) + 1.0
-
-
-class LinksUnforetold(RightLinks):
+class LinksUnforetold(ByDay):
     def next_change(self, time: float) -> float:
         return int(time) + 3.0
 
 
-class RightTopology(Topology):
-    """Breaks no law."""
-
-    name: str = "right_topology"
-
-    def graph(self, peers: int, generator: np.random.Generator) -> Any:
-        return nx.path_graph(peers)
-
-
-class InParts(RightTopology):
+class InParts(Wheel):
     def graph(self, peers: int, generator: np.random.Generator) -> Any:
         graph = nx.path_graph(peers)
         graph.remove_edge(2, 3)
         return graph
 
 
-class Loops(RightTopology):
-    def graph(self, peers: int, generator: np.random.Generator) -> Any:
-        graph = nx.path_graph(peers)
-        graph.add_edge(1, 1)
-        return graph
-
-
-class DrawsTopology(RightTopology):
+class DrawsTopology(Wheel):
     def graph(self, peers: int, generator: np.random.Generator) -> Any:
         return nx.relabel_nodes(nx.path_graph(peers), dict(enumerate(np.random.permutation(peers).tolist())))
 
@@ -803,36 +762,12 @@ class LeavesBounds(Schedule):
 # --- tokenizers -------------------------------------------------------------------------------------------------------
 
 
-class RightWords(Tokenizer):
-    """A token for each word."""
-
-    name: str = "right_words"
-
-    def fitted(self, texts: Any) -> Tokens:
-        known = sorted({word for text in texts for word in text.split()})
-        place = {word: at for at, word in enumerate(known, 4)}
-
-        def encode(some: Any) -> list[np.ndarray]:
-            return [np.array([place.get(word, 3) for word in text.split()], dtype=np.int32) for text in some]
-
-        return Tokens(4 + len(known), encode)
-
-
-class CountsTooFew(RightWords):
+class CountsTooFew(Letters):
     def fitted(self, texts: Any) -> Tokens:
         return super().fitted(texts)._replace(size=5)
 
 
 # --- transforms of what clients send ----------------------------------------------------------------------------------
-
-
-class RightTransform(Uplink):
-    """Breaks no law."""
-
-    name: str = "right_transform"
-
-    def send(self, vector: Any, kept: Any, at: Any) -> Decoded:
-        return Decoded(vector * 0.5)
 
 
 class Shortens(Uplink):

@@ -45,8 +45,6 @@ class Sound(Central):
 class Noisy(Sound):
     """Draws from every global generator, everywhere."""
 
-    name: str = "noisy"
-
     def init(self, model: Any, population: Population) -> Record:
         return {**super().init(model, population), "w": noisy(model.w)}
 
@@ -79,8 +77,6 @@ def noisy(vector: Any) -> Any:
 class Purposeful(Sound):
     """Draws from generators of its own, by purpose."""
 
-    name: str = "purposeful"
-
     def update(self, task: Any, message: Record, state: Record) -> Any:
         import torch
 
@@ -101,8 +97,6 @@ class Purposeful(Sound):
 
 class Sharing(Sound):
     """Draws while aggregators share work."""
-
-    name: str = "sharing"
 
     def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Any) -> Any:
         import torch
@@ -131,69 +125,51 @@ class NoisyPeer(Peer):
 
 
 class ChangesMessage(Sound):
-    name: str = "changes_message"
-
     def update(self, task: Any, message: Record, state: Record) -> Any:
         message["w"].mul_(2)
         return super().update(task, message, state)
 
 
 class ChangesOwnState(Sound):
-    name: str = "changes_own_state"
-
     def update(self, task: Any, message: Record, state: Record) -> Any:
         state["last"][:3].add_(1)
         return super().update(task, message, state)
 
 
 class ChangesServerState(Sound):
-    name: str = "changes_server_state"
-
     def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Any) -> Any:
         state["w"].add_(updates["delta"])
         return {"w": state["w"]}
 
 
 class ReplacesInServerState(Sound):
-    name: str = "replaces_in_server_state"
-
     def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Any) -> Any:
         state["w"] = state["w"] + updates["delta"]
         return state
 
 
 class AddsToMessage(Sound):
-    name: str = "adds_to_message"
-
     def update(self, task: Any, message: Record, state: Record) -> Any:
         message["half"] = message["w"] / 2
         return super().update(task, message, state)
 
 
 class ChangesUpdates(Sound):
-    name: str = "changes_updates"
-
     def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Any) -> Any:
         return {"w": state["w"] + updates["delta"].mul_(2)}
 
 
 class ChangesInMessage(Sound):
-    name: str = "changes_in_message"
-
     def message(self, state: Record) -> Record:
         return {"w": state["w"].mul_(2)}
 
 
 class ChangesInPersonal(Sound):
-    name: str = "changes_in_personal"
-
     def personal(self, task: Any, message: Record, state: Record) -> Any:
         return task.received.replace(w=message["w"].add_(state["last"]))
 
 
 class ChangesFirstModel(Sound):
-    name: str = "changes_first_model"
-
     def init(self, model: Any, population: Population) -> Record:
         return {"w": model.w.zero_()}
 
@@ -202,15 +178,11 @@ class ChangesFirstModel(Sound):
 
 
 class NoTuple(Sound):
-    name: str = "no_tuple"
-
     def update(self, task: Any, message: Record, state: Record) -> Any:
         return task.train(task.received).send(delta=message["w"])
 
 
 class SendsFloat(Sound):
-    name: str = "sends_float"
-
     def update(self, task: Any, message: Record, state: Record) -> Any:
         sent, after = super().update(task, message, state)
         return {**sent, "size": 0.5}, after
@@ -219,89 +191,65 @@ class SendsFloat(Sound):
 class OtherEntries(Sound):
     """Sends something else if the client's number is odd."""
 
-    name: str = "other_entries"
-
     def update(self, task: Any, message: Record, state: Record) -> Any:
         sent, after = super().update(task, message, state)
         return ({**sent, "odd": message["w"]} if task.client % 2 else sent), after
 
 
 class LosesState(Sound):
-    name: str = "loses_state"
-
     def update(self, task: Any, message: Record, state: Record) -> Any:
         return super().update(task, message, state)[0], {}
 
 
 class UnknownState(Sound):
-    name: str = "unknown_state"
-
     def update(self, task: Any, message: Record, state: Record) -> Any:
         sent, after = super().update(task, message, state)
         return sent, {**after, "more": after["last"]}
 
 
 class ShorterState(Sound):
-    name: str = "shorter_state"
-
     def update(self, task: Any, message: Record, state: Record) -> Any:
         sent, after = super().update(task, message, state)
         return sent, {"last": after["last"][:5]}
 
 
 class OtherType(Sound):
-    name: str = "other_type"
-
     def update(self, task: Any, message: Record, state: Record) -> Any:
         sent, after = super().update(task, message, state)
         return sent, {"last": after["last"].double()}
 
 
 class StepsNowhere(Sound):
-    name: str = "steps_nowhere"
-
     def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Any) -> Any:
         return None
 
 
 class ForgetsModel(Sound):
-    name: str = "forgets_model"
-
     def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Any) -> Any:
         return ServerStep({"steps": state["steps"] + 1})
 
 
 class CountsInFloats(Sound):
-    name: str = "counts_in_floats"
-
     def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Any) -> Any:
         return {**super().step(state, arrivals, updates, task), "steps": 1.0}
 
 
 class GrowsServerState(Sound):
-    name: str = "grows_server_state"
-
     def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Any) -> Any:
         return {**super().step(state, arrivals, updates, task), "steps": updates["delta"]}
 
 
 class NoModelAtFirst(Sound):
-    name: str = "no_model_at_first"
-
     def init(self, model: Any, population: Population) -> Record:
         return {"steps": model.w.new_zeros(())}
 
 
 class ShortMessage(Sound):
-    name: str = "short_message"
-
     def message(self, state: Record) -> Record:
         return {"w": state["w"][:7]}
 
 
 class PredictsNothing(Sound):
-    name: str = "predicts_nothing"
-
     def personal(self, task: Any, message: Record, state: Record) -> Any:
         return state["last"] if task.client % 2 else None
 
@@ -310,37 +258,27 @@ class PredictsNothing(Sound):
 
 
 class OneWeight(Sound):
-    name: str = "one_weight"
-
     def weigh(self, arrivals: Sequence[Arrival], population: Population) -> Any:
         return [1.0]
 
 
 class NoNumbers(Sound):
-    name: str = "no_numbers"
-
     def weigh(self, arrivals: Sequence[Arrival], population: Population) -> Any:
         return [float("nan")] * len(arrivals)
 
 
 class AnArray(Sound):
-    name: str = "an_array"
-
     def weigh(self, arrivals: Sequence[Arrival], population: Population) -> Any:
         return np.ones(len(arrivals))
 
 
 class NoTrigger(Sound):
-    name: str = "no_trigger"
-
     @property
     def trigger(self) -> Any:
         return 5
 
 
 class EmptyBuffer(Sound):
-    name: str = "empty_buffer"
-
     @property
     def trigger(self) -> Any:
         return Buffer(0)
@@ -350,22 +288,16 @@ class EmptyBuffer(Sound):
 
 
 class Misspells(Sound):
-    name: str = "misspells"
-
     def update(self, task: Any, message: Record, state: Record) -> Any:
         return task.train(task.received, lrr=0.1).send(), state
 
 
 class WrongValue(Sound):
-    name: str = "wrong_value"
-
     def update(self, task: Any, message: Record, state: Record) -> Any:
         return task.train(task.received, lr=-0.1, epochs="two").send(), state
 
 
 class NoPersonalPart(Sound):
-    name: str = "no_personal_part"
-
     def update(self, task: Any, message: Record, state: Record) -> Any:
         return task.train(task.received, part="personal").send(), state
 
@@ -387,45 +319,33 @@ class SoundPeer(Peer):
 
 
 class PeerChangesState(SoundPeer):
-    name: str = "peer_changes_state"
-
     def local(self, task: Any, state: Record) -> Any:
         state["w"].add_(1)
         return super().local(task, state)
 
 
 class PeerChangesDraft(SoundPeer):
-    name: str = "peer_changes_draft"
-
     def mix(self, task: Any, draft: Record, inbox: Inbox) -> Any:
         draft["start"].add_(1)
         return super().mix(task, draft, inbox)
 
 
 class PeerChangesNeighbour(SoundPeer):
-    name: str = "peer_changes_neighbour"
-
     def mix(self, task: Any, draft: Record, inbox: Inbox) -> Any:
         inbox.messages[1]["w"].mul_(0.5)
         return super().mix(task, draft, inbox)
 
 
 class PeerSendsNothing(SoundPeer):
-    name: str = "peer_sends_nothing"
-
     def local(self, task: Any, state: Record) -> Any:
         return task.train(self.personal(task, state)).send(w=state["w"])
 
 
 class PeerForgets(SoundPeer):
-    name: str = "peer_forgets"
-
     def mix(self, task: Any, draft: Record, inbox: Inbox) -> Any:
         return {"w": inbox.mixed("w")}
 
 
 class PeerPredictsNothing(SoundPeer):
-    name: str = "peer_predicts_nothing"
-
     def personal(self, task: Any, state: Record) -> Any:
         return task.received if task.dispatch < 100 else None
