@@ -196,6 +196,15 @@ def digits(**more: Any) -> Raw:
     return override(raw, **more)
 
 
+def computed(flops: float, up: float, down: float, sigma: float | None = None, **more: Any) -> Raw:
+    """A delay that follows work and bytes, at these rates per second; sigma: of rates that differ among clients."""
+    rates: Raw = {"flops_per_s": flops, "up_bytes_per_s": up, "down_bytes_per_s": down}
+    for key, value in rates.items():
+        differs = {"name": "log_normal", "median": value, "sigma": sigma}
+        rates[key] = {"name": "constant", "value": value} if sigma is None else differs
+    return {"name": "compute", **rates, **more}
+
+
 def server_task(
     module: "nn.Module",
     loss: str,

@@ -158,29 +158,18 @@ def test_groups_of_one_architecture_have_the_bits_of_none(simulate: Simulate, na
 
 @EACH
 def test_the_same_bits_when_a_run_goes_on(name: str) -> None:
-    raw = mixed(name, resources={"chunk": 3, "shards": 2})
+    raw = mixed(name, run__rounds=4, resources={"chunk": 3, "shards": 2})
     found = carried_out(raw)
-    assert carried_out(raw, PicklingPool(), stop_after=3).digest == found.digest
+    assert carried_out(raw, PicklingPool(), stop_after=2).digest == found.digest
     assert carried_out({**raw, "resources": {"chunk": 3, "shards": 2, "aggregators": 2}}).digest == found.digest
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[pytest.mark.slow] * (name != "feddf")) for name in ("feddf", "fedmd", "fedproto")],
-)
-@pytest.mark.parametrize(
-    "where", [pytest.param("local", marks=pytest.mark.slow), pytest.param("ray", marks=pytest.mark.ray)]
-)
-def test_the_same_bits_in_other_processes(name: str, where: str, tmp_path: Path, request: Any) -> None:
-    raw = mixed(name, run__rounds=3)
-    if where == "ray":
-        request.getfixturevalue("ray_session")
-        same_on_ray(raw, tmp_path)
-        return
-    results = [
-        raysim.run(raw, out=tmp_path / str(key), **how) for key, how in enumerate(({"inline": True}, {"local": 2}))
-    ]
-    assert results[0].digest == results[1].digest
+@pytest.mark.ray
+@pytest.mark.slow
+@pytest.mark.usefixtures("ray_session")
+@pytest.mark.parametrize("name", ["feddf", "fedmd", "fedproto"])
+def test_the_same_bits_on_ray(name: str, tmp_path: Path) -> None:
+    same_on_ray(mixed(name, run__rounds=3), tmp_path)
 
 
 def test_without_digestion_clients_learn_alone(simulate: Simulate) -> None:
@@ -259,9 +248,7 @@ def test_clients_own_models_are_left_by_architecture(simulate: Simulate) -> None
     kinds = {"conv": torch.nn.Conv2d, "small": torch.nn.Flatten}
     for group, kind in kinds.items():
         assert isinstance(result.module(client=groups[group][0])[0], kind)
-    with pytest.raises(
-        ValueError, match=r"group: must be one for which the server of fedproto has a model, got 'conv'"
-    ):
+    with pytest.raises(ValueError, match=r"group: must be one for which the server of fedproto has a model, got"):
         result.module(group="conv")
     with pytest.raises(ValueError, match="client: must be one with a saved model, got 99"):
         result.module(client=99)
@@ -307,8 +294,8 @@ def test_a_student_begins_with_weights_from_a_file(simulate: Simulate, tmp_path:
     ids=lambda value: value if isinstance(value, str) else next(iter(value)),
 )
 def test_it_goes_with_other_blocks(name: str, more: Raw) -> None:
-    raw = mixed(name, **more)
-    assert carried_out(raw, PicklingPool(), stop_after=3).digest == carried_out(raw).digest
+    raw = mixed(name, **{"run__rounds": 4, **more})
+    assert carried_out(raw, PicklingPool(), stop_after=2).digest == carried_out(raw).digest
 
 
 def test_compared_updates_are_in_their_rows(simulate: Simulate) -> None:

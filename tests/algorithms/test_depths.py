@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from conftest import Raw, Simulate, digits
+from conftest import Raw, Simulate, computed, digits
 from pytest import approx
 from test_levels import server
 
@@ -20,7 +20,7 @@ from raysim.workers.server import ServerWorker
 WORLD: Raw = {"dispatch": {"per_round": 6}}
 NET: Raw = {"name": "mlp", "hidden": [8, 8, 8]}
 CNN: Raw = {"name": "cnn", "channels": [3, 3], "kernel": 3, "padding": "same", "hidden": 6}
-IID: Raw = {"data__partition": "iid", "data__clients": 10, "model": CNN}
+IID: Raw = {"data__partition": "iid", "data__clients": 10, "model": CNN, "run__rounds": 4}
 CLIP: Raw = {"name": "clip_norm", "max": 1.0}
 LEVELS: Raw = {"levels": [1.0, 0.66, 0.33]}
 DEPTHS: list[Raw] = [{"name": f"depth-{d}", "members": [3 - d], "model": {"depth": d}} for d in (3, 2, 1)]
@@ -179,28 +179,15 @@ class Normed(torch.nn.Sequential):
 
 # --- identities -------------------------------------------------------------------------------------------------------
 
-STALE: Raw = {**WORLD, "delay": {"name": "half_normal", "sigma": 3}}
 
-
-@pytest.mark.parametrize(
-    ("one", "weights", "world"),
-    [
-        ({"name": "fedavg", "weights": "uniform"}, {"weights": "uniform"}, WORLD),
-        ({"name": "fedavg"}, {"weights": "samples"}, WORLD),
-        ({"name": "fedbuff", "buffer": 3}, {"weights": "uniform", "buffer": 3}, STALE),
-    ],
-)
-@pytest.mark.parametrize("other", [{"name": "depthfl", "alpha": 0}, {"name": "inclusivefl"}], ids=["depth", "incl"])
-def test_one_depth_is_fedavg_or_fedbuff(simulate: Simulate, one: Raw, other: Raw, weights: Raw, world: Raw) -> None:
-    """With one exit, all of the run is the same; InclusiveFL with several, too, but for exits that nobody has."""
-    plain = simulate(digits(algorithm=one, world=world, **IID))
-    assert simulate(digits(algorithm={**other, **weights, "exits": 1}, world=world, **IID)).digest == plain.digest
-    if other["name"] == "inclusivefl":
-        many = simulate(digits(algorithm={**other, **weights, "exits": 3}, world=world, **IID))
-        w = plain.vectors()["w"]
-        assert np.array_equal(many.vectors()["w"][: len(w)], w)
-        assert many.pandas("evaluations").value.equals(plain.pandas("evaluations").value)
-        assert many.pandas("updates").up_bytes.equals(plain.pandas("updates").up_bytes)
+def test_several_exits_change_nothing_else_of_inclusivefl(simulate: Simulate) -> None:
+    """But for exits that nobody has, it is FedAvg, as `test_levels` has it with one."""
+    plain = simulate(digits(algorithm={"name": "fedavg", "weights": "uniform"}, world=WORLD, **IID))
+    many = simulate(digits(algorithm={"name": "inclusivefl", "weights": "uniform", "exits": 3}, world=WORLD, **IID))
+    w = plain.vectors()["w"]
+    assert np.array_equal(many.vectors()["w"][: len(w)], w)
+    assert many.pandas("evaluations").value.equals(plain.pandas("evaluations").value)
+    assert many.pandas("updates").up_bytes.equals(plain.pandas("updates").up_bytes)
 
 
 def test_one_exit_with_regularisation_is_feddyn(simulate: Simulate) -> None:
@@ -216,11 +203,7 @@ def test_one_exit_with_regularisation_is_feddyn(simulate: Simulate) -> None:
 def test_shallow_models_are_evaluated_and_left(simulate: Simulate, name: str) -> None:
     """Sizes and delays are known before anything is trained, and a saved model predicts as it was evaluated."""
     algorithm = {"name": name, "exits": 3}
-    compute = {
-        "name": "compute",
-        **{f"{key}_per_s": {"name": "constant", "value": 1e5} for key in ("flops", "up_bytes")},
-    }
-    world = {**WORLD, "delay": {**compute, "down_bytes_per_s": {"name": "constant", "value": 1e5}}}
+    world = {**WORLD, "delay": computed(1e5, 1e5, 1e5)}
     raw = digits(algorithm=algorithm, model=NET, capacity={**LEVELS, "by": "speed"}, world=world, run={"rounds": 2})
     result, dry = simulate(raw), simulate(raw, "--dry")
     assert dry.pandas("updates").arrived_at.equals(result.pandas("updates").arrived_at)

@@ -96,20 +96,11 @@ def test_out_of_domain_the_model_needs_a_body_to_steer(tmp_path: Any) -> None:
     ("raw", "expected"),
     [
         (feddle(server_data="none"), "server_data: must not be none, for the server of feddle works on samples"),
-        (
-            feddle({"search_after": 4}, world={"dispatch": {"concurrency": 9}}),
-            "algorithm.atlas: must be given if no fixed number of clients is picked in a round",
-        ),
-        (
-            feddle({"search_after": 10, "atlas": 3}),
-            "algorithm.atlas: must be at least search_after, 10, or some updates never become anchors, got 3; raise it",
-        ),
+        (feddle({"search_after": 4}, world={"dispatch": {"concurrency": 9}}), "algorithm.atlas: must be given if no"),
+        (feddle({"search_after": 10, "atlas": 3}), "algorithm.atlas: must be at least search_after, 10, or some"),
         (feddle({"atlas": 0}), "algorithm.atlas: "),
         (feddle({"regularization": -0.1}), "algorithm.regularization: "),
-        (
-            feddle(resources={"aggregators": 3, "shards": 2}),
-            "resources.aggregators: must be at most resources.shards, 2, for aggregators take whole shards, got 3",
-        ),
+        (feddle(resources={"aggregators": 3, "shards": 2}), "resources.aggregators: must be at most resources.shards,"),
     ],
 )
 def test_what_it_cannot_do_is_refused(raw: Raw, expected: str) -> None:

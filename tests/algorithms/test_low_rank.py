@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from by_hand import BOTH
-from conftest import Raw, Simulate, digits, quadratic
+from conftest import Raw, Simulate, computed, digits, quadratic
 from pytest import approx
 from toys_lora import Line
 from witness import WitnessPool, execute
@@ -154,9 +154,7 @@ def test_bytes_are_those_of_the_ranks(name: str, down: list[int], simulate: Simu
 @pytest.mark.parametrize("name", ["flora", "flexlora"])
 def test_computed_delays_count_the_same_bytes(name: str, simulate: Simulate) -> None:
     """Virtual time follows what travels, in a dry run and in one that goes on from a checkpoint, too."""
-    speeds = {"flops_per_s": 1e6, "up_bytes_per_s": 1000.0, "down_bytes_per_s": 2000.0}
-    delay = {"name": "compute", **{key: {"name": "constant", "value": value} for key, value in speeds.items()}}
-    raw = scenario(name, world={**WEAK["world"], "delay": delay})
+    raw = scenario(name, world={**WEAK["world"], "delay": computed(1e6, 1000.0, 2000.0)})
     updates = simulate(raw).pandas("updates")
     seconds = updates.arrived_at - updates.dispatched_at - updates.up_bytes / 1000 - updates.down_bytes / 2000
     per_sample = seconds / updates.samples_seen
@@ -168,14 +166,8 @@ def test_computed_delays_count_the_same_bytes(name: str, simulate: Simulate) -> 
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        (
-            {"algorithm": {"name": "flora", "ranks": {"week": 1}}},
-            "algorithm.ranks: must be the name of .*did you mean 'weak'",
-        ),
-        (
-            {"algorithm": {"name": "flexlora", "ranks": {"weak": 4}}},
-            "algorithm.ranks.weak: must be at most .* 3, got 4",
-        ),
+        ({"algorithm": {"name": "flora", "ranks": {"week": 1}}}, "algorithm.ranks: must be the name of .*did you mean"),
+        ({"algorithm": {"name": "flexlora", "ranks": {"weak": 4}}}, "algorithm.ranks.weak: must be at most .* 3, got"),
         ({"model": {"name": "mlp"}}, "model.lora: must be given for flora"),
         ({"model": {"name": "mlp", "lora": {"rank": 3}}}, "model.lora.merge: must be true for flora"),
         ({"algorithm": "fedavg"}, "model.lora.merge: must be false for fedavg"),
@@ -184,10 +176,7 @@ def test_computed_delays_count_the_same_bytes(name: str, simulate: Simulate) -> 
             {"model": {"name": "mlp", "lora": {"merge": True}, "frozen": ["*lora_A*"]}},
             r"model.frozen: must be without '\*lora_A",
         ),
-        (
-            {"model": {"name": "mlp", "lora": {"rank": 0}}},
-            "model.lora.rank: must be .* 1",
-        ),
+        ({"model": {"name": "mlp", "lora": {"rank": 0}}}, "model.lora.rank: must be .* 1"),
     ],
 )
 def test_what_does_not_fit_is_refused_before_a_run(changes: Raw, text: str) -> None:

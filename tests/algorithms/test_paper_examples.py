@@ -59,7 +59,9 @@ def test_directions_changes_no_bit_of_fedavg(simulate: Simulate) -> None:
     assert own == same
 
 
-@pytest.mark.parametrize("name", [*OWN.values(), TRACKING])
+@pytest.mark.parametrize(
+    "name", [OWN["fedvarp"], TRACKING, *(pytest.param(OWN[name], marks=pytest.mark.slow) for name in [*OWN][1:])]
+)
 def test_it_passes_raysim_test(name: str) -> None:
     outcomes = list(check(Subject(name), ray=False))
     assert [outcome for outcome in outcomes if outcome.state != "ok"] == []

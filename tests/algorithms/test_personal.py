@@ -6,18 +6,13 @@ from typing import Any
 import pytest
 import torch
 from conftest import Raw, Simulate, digits, quadratic
-from personal import HEADED, PERSONAL, WITH_HEADS, bilinear_clients, headed, normalised, own_models, saved, scores
+from personal import HEADED, PERSONAL, WITH_HEADS, headed, normalised, own_models, saved, scores
 from plain_run import PlainRun
 
 from raysim import RunFailed, ScenarioError, load, parse_scenario, run
 from raysim.algorithms import Central
 from raysim.local import Local
 from raysim.models import MLP
-
-
-@pytest.fixture
-def bilinear(monkeypatch: pytest.MonkeyPatch) -> Raw:
-    return bilinear_clients(monkeypatch)
 
 
 @pytest.mark.parametrize(("epochs", "own"), [(1, [1.25, 3.25]), (2, [0.625, 3.625])])
@@ -61,16 +56,6 @@ def algorithm_of(name: str) -> Central:
     algorithm = parse_scenario(headed(name)).algorithm
     assert isinstance(algorithm, Central)
     return algorithm
-
-
-def with_few_labels(algorithm: str) -> Raw:
-    labels = {"name": "digits", "clients": 20, "partition": {"name": "classes", "per_client": 2}, "local_test": 0.3}
-    return headed(algorithm, data=labels, run={"rounds": 10, "evaluate_every": 10, "evaluate_clients": "all"})
-
-
-@pytest.fixture(scope="module")
-def of_fedavg(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return scores(run(with_few_labels("fedavg"), out=tmp_path_factory.mktemp("fedavg"), inline=True))
 
 
 @pytest.mark.parametrize("name", PERSONAL)

@@ -1,4 +1,4 @@
-"""Groups of clients that differ: by hand, and with the same bits however they are carried out."""
+"""Groups of clients that differ, by hand."""
 
 from pathlib import Path
 from typing import Any
@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from by_hand import final, x
 from command_line import command, write
-from conftest import Raw, Simulate, quadratic
-from same_bits import same_on_ray
+from conftest import Raw, Simulate, computed, quadratic
 
 import raysim
 from raysim import ScenarioError, parse_scenario
@@ -118,20 +117,11 @@ def test_wrong_labels_are_those_of_training_only(simulate: Simulate, behaviour: 
 
 
 def test_fewer_samples_take_less_time_where_delays_are_computed(simulate: Simulate) -> None:
-    speeds = {key: {"name": "constant", "value": 1e6} for key in ("flops_per_s", "up_bytes_per_s", "down_bytes_per_s")}
-    world = {"dispatch": {"per_round": 10}, "delay": {"name": "compute", **speeds}}
+    world = {"dispatch": {"per_round": 10}, "delay": computed(1e6, 1e6, 1e6)}
     raw = with_groups({"name": "partial", "members": [0], "local": {"steps": 1}}, world=world, algorithm="fedavg")
     updates = simulate({**raw, "local": {"epochs": 5}}).pandas("updates")
     took = (updates.arrived_at - updates.dispatched_at).groupby(updates.client).mean()
     assert took[0] < 0.5 * took.drop(0).min()
-
-
-@pytest.mark.ray
-@pytest.mark.slow
-def test_two_actors_give_the_bits_of_one_process(ray_session: None, tmp_path: Path) -> None:
-    noisy = {"name": "noisy", "share": 0.3, "behaviour": {"name": "noise", "deviation": 0.1}}
-    scenario = parse_scenario(with_groups(noisy, {"name": "wrong", "share": 0.3, "behaviour": "random_labels"}))
-    same_on_ray(scenario, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -140,19 +130,13 @@ def test_two_actors_give_the_bits_of_one_process(ray_session: None, tmp_path: Pa
         ([{"name": "a"}], r"clients\.0: must say in one way .* got none of them"),
         ([{"name": "a", "number": 2, "share": 0.5}], r"clients\.0: must say in one way .* got number and share"),
         ([{"name": "a", "members": [10]}], r"clients\.0\.members: must be numbers of clients from 0 to 9, got 10"),
-        (
-            [{"name": "a", "members": [1]}, {"name": "b", "members": [1]}],
-            r"clients\.1\.members: client 1 must be in one",
-        ),
+        ([{"name": "a", "members": [1]}, {"name": "b", "members": [1]}], r"clients\.1\.members: client 1 must be in"),
         ([{"name": "a", "share": 0.7}, {"name": "b", "number": 4}], r"clients: must not draw more .* got 11 of 10"),
         ([{"name": "a", "number": 1}, {"name": "a", "number": 1}], r"clients\.1\.name: must be the name of one group"),
         ([{"name": "a", "file": "nowhere.txt", "local": {}}], r"clients\.0\.file: .* cannot be read"),
         ([{"name": "a", "number": 1, "local": {"lr": -1.0}}], r"clients\.0\.local\.lr: must be greater than 0"),
         ([{"name": "a", "number": 1, "local": {"rate": 1.0}}], r"clients\.0\.local\.rate: unknown key"),
-        (
-            [{"name": "a", "number": 1, "local": {"precision": "tf32"}}],
-            r"clients\.0\.local\.precision: must be float32 or bfloat16 on CPUs, got tf32",
-        ),
+        ([{"name": "a", "number": 1, "local": {"precision": "tf32"}}], r"clients\.0\.local\.precision: must be"),
         (
             [
                 {

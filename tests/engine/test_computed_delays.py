@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Raw, Simulate, digits
+from conftest import Raw, Simulate, computed, digits
 from same_bits import same_on_ray
 from witness import LatePool, WitnessPool, execute
 
@@ -15,13 +15,7 @@ from actors import InlinePool
 from raysim import ScenarioError, parse_scenario, run
 
 SPEED, UP, DOWN, LATENCY = 2e6, 1e5, 5e5, 0.25
-COMPUTE = {
-    "name": "compute",
-    "flops_per_s": {"name": "constant", "value": SPEED},
-    "up_bytes_per_s": {"name": "constant", "value": UP},
-    "down_bytes_per_s": {"name": "constant", "value": DOWN},
-    "latency_s": LATENCY,
-}
+COMPUTE = computed(SPEED, UP, DOWN, latency_s=LATENCY)
 UNEVEN = COMPUTE | {"flops_per_s": {"name": "log_normal", "median": SPEED, "sigma": 1.0}}
 FLOPS = 3 * 2 * (64 * 16 + 16 * 10)  # of a sample, forward and backward, of the MLP 64-16-10
 

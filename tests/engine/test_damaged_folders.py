@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 from conftest import digits
+from stopping import stop_after
 from typer.testing import CliRunner
 
 import raysim
 from raysim.cli.app import app
-from raysim.parts.errors import DamagedCheckpoint, RaysimError, StopRun
+from raysim.parts.errors import DamagedCheckpoint, RaysimError
 from results import CannotWrite, NotARun
 
 VALUES: list[Any] = [None, True, -1, 1.5, "text", [], [1], {}, {"a": 1}]
@@ -23,13 +24,8 @@ TOLD = (SystemExit, RaysimError, NotARun, CannotWrite)  # each is told in one li
 @pytest.fixture(scope="module")
 def early(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that can go on."""
-
-    def watch(progress: Any) -> None:
-        if progress.round >= 2:
-            raise StopRun("enough")
-
     raw = digits(run__rounds=3, run__evaluate_every=1, algorithm={"name": "fedbuff", "buffer": 3})
-    return raysim.run(raw, inline=True, out=tmp_path_factory.mktemp("early"), observers=[watch]).folder
+    return raysim.run(raw, inline=True, out=tmp_path_factory.mktemp("early"), observers=[stop_after(2)]).folder
 
 
 def damage(folder: Path, draws: random.Random) -> str:
@@ -95,6 +91,7 @@ def test_what_is_damaged_is_told_by_every_command_and_stays_as_it_is(told: str, 
         ["show", folder],
         ["ls", folder.parent],
         ["compare", folder, "--unfinished"],
+        ["report", folder, "--out", tmp_path / "report.html"],
         ["resume", folder, "--inline"],
     )
     for words in (*commands, ["fork", folder, "--at", 1, "--inline", "--out", tmp_path / "forks"]):

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from command_line import process, write
 from conftest import digits
+from stopping import stop_after
 
 import raysim
 from raysim.engine.progress import Progress
@@ -56,12 +57,7 @@ def test_a_disk_that_is_full_when_a_run_goes_on_fails_it_with_one_message(
 ) -> None:
     """It says so in run.json, leaves nothing half written, and goes on once there is room."""
     scenario = raysim.parse_scenario(digits(run__rounds=10))
-
-    def stop(progress: Progress) -> None:
-        if progress.round >= 5:
-            raise raysim.StopRun("enough")
-
-    folder = raysim.run(scenario, out=tmp_path, inline=True, observers=[stop]).folder
+    folder = raysim.run(scenario, out=tmp_path, inline=True, observers=[stop_after(5)]).folder
     there = len(open_run(folder).table("updates"))
 
     def no_room(file: Path, *_: object) -> None:
@@ -152,9 +148,7 @@ def test_a_model_that_will_not_fit_is_refused_when_the_run_starts(
 ) -> None:
     monkeypatch.setattr("results.disk.free", lambda path: 1 << 20)
     raw = digits(model={"name": "mlp", "hidden": [5000]})
-    with pytest.raises(
-        raysim.RunFailed, match=r"writing: .*it will need 1,500,040 bytes at least, 1,048,576 bytes were"
-    ):
+    with pytest.raises(raysim.RunFailed, match=r"writing: .*it will need 1,500,040 bytes at least, 1,048,576 bytes"):
         raysim.run(raysim.parse_scenario(raw), out=tmp_path, inline=True)
     monkeypatch.setattr("results.disk.free", lambda path: 1000)
     with pytest.raises(CannotWrite, match="it will need 1,048,576 bytes at least, 1,000 bytes were free"):

@@ -1,6 +1,5 @@
 """A run keeps the best model beside the last one, and one that ends early leaves its last good model."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +8,12 @@ import pytest
 from command_line import command
 from conftest import Raw, digits, override, quadratic
 from peers_runs import peers
+from stopping import stop_after
 from test_divergence import exploding
 from test_resume import killed, stopped
 
 import raysim
-from raysim import Result, ScenarioError, StopRun
+from raysim import Result, ScenarioError
 
 BEST: Raw = {"data__validation": 0.2, "run__keep_best": "validation accuracy", "run__evaluate_every": 1}
 FAMILIES = {"server": digits(**BEST, local__lr=2.0), "peers": peers(**BEST, local__lr=2.0)}
@@ -65,12 +65,7 @@ def test_a_run_that_is_stopped_leaves_the_model_of_then(family: str, tmp_path: P
 @pytest.mark.chaos
 def test_a_run_on_ray_that_is_stopped_leaves_its_model_too(family: str, tmp_path: Path) -> None:
     """Its pool is interrupted by then, and is given a little more time."""
-
-    def stop(progress: Any) -> None:
-        if progress.round >= 3:
-            raise StopRun("enough")
-
-    early = raysim.run(override(FAMILIES[family], run__rounds=200), out=tmp_path, observers=[stop])
+    early = raysim.run(override(FAMILIES[family], run__rounds=200), out=tmp_path, observers=[stop_after(3)])
     assert early.info["status"] == "stopped"
     shorter = run(override(FAMILIES[family], run__rounds=early.info["left"]["round"] + 1), tmp_path)
     assert (early.vectors()["w"] == shorter.vectors()["w"]).all()
@@ -90,18 +85,13 @@ def test_a_run_that_diverges_leaves_the_last_model_that_was_evaluated_as_finite(
     assert "left" in command("show", overflown.folder).stdout
 
 
-def test_a_model_that_was_changed_is_refused_and_one_of_a_run_under_way_too(tmp_path: Path) -> None:
+def test_a_model_of_a_run_under_way_is_refused(tmp_path: Path) -> None:
     early = stopped(digits(), tmp_path, after=3)
     left = killed(digits(), tmp_path, after=3)
     with pytest.raises(FileNotFoundError, match=r"must be finished to have model\.safetensors"):
         Result(left).vectors()
     with pytest.raises(FileNotFoundError, match=r"must be finished to have best\.safetensors"):
         early.vectors(best=True)
-    info = json.loads((early.folder / "run.json").read_text())
-    info["left"]["model"] = "0" * 64
-    (early.folder / "run.json").write_text(json.dumps(info))
-    with pytest.raises(ValueError, match="must be as the run wrote it, with the digest 000"):
-        Result(early.folder).vectors()
 
 
 @pytest.mark.parametrize(
@@ -109,10 +99,7 @@ def test_a_model_that_was_changed_is_refused_and_one_of_a_run_under_way_too(tmp_
     [
         ({"run__keep_best": "test accuracy"}, "run.keep_best: must be text that matches"),
         ({"run__keep_best": "validation accuracy"}, "run.keep_best: is read on samples that no client trains on"),
-        (
-            {"run__keep_best": "validation speed", "data__validation": 0.1},
-            "run.keep_best: needs a metric of which it is",
-        ),
+        ({"run__keep_best": "validation speed", "data__validation": 0.1}, "run.keep_best: needs a metric of which it"),
     ],
 )
 def test_a_best_model_must_be_picked_on_validation_samples(changes: Raw, told: str) -> None:

@@ -151,9 +151,7 @@ def test_no_process_outlives_a_command_that_ends_early(number: signal.Signals, t
 
 
 def test_what_cannot_be_is_refused_before_anything_starts(tmp_path: Path) -> None:
-    with pytest.raises(
-        ValueError, match="local: must be given without inline and address, got local=2 and inline=True"
-    ):
+    with pytest.raises(ValueError, match="local: must be given without inline and address, got local=2 and"):
         run(digits(), tmp_path, local=2, inline=True)
     with pytest.raises(ValueError, match="local=2 and address='auto'"):
         run(digits(), tmp_path, local=2, address="auto")
@@ -164,10 +162,7 @@ def test_what_cannot_be_is_refused_before_anything_starts(tmp_path: Path) -> Non
     with pytest.raises(MissingResources, match=r"must have 0.5 GPU for each process, got 40 processes and \d GPU"):
         run(digits(resources__gpus_per_client=0.5), tmp_path, local=40)
     for other in ({"inline": True, "address": None}, {"inline": False, "address": "auto"}):
-        with pytest.raises(
-            typer.BadParameter,
-            match=r"must be given without inline and address, got local=2 and .*; take one",
-        ):
+        with pytest.raises(typer.BadParameter, match=r"must be given without inline and address, got local=2 and .*;"):
             place_of(local=2, **other)  # type: ignore[arg-type]
     assert not [*tmp_path.iterdir()]
 

@@ -60,7 +60,9 @@ def versions(result: raysim.Result) -> list[int]:
     return [resumed["version"] for resumed in result.info["resumed"]]
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in ("asynchronous", "states"))) for name in RUNS]
+)
 def test_a_run_goes_on_from_its_checkpoint(
     name: str, tmp_path: Path, losing: Losing, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -125,10 +125,7 @@ def test_the_same_bits_on_ray(raw: Raw, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("raw", "expected"),
     [
-        (
-            digits(algorithm={"name": "test_own_columns:Wrong", "column": "weight"}),
-            "must name columns that the table u",
-        ),
+        (digits(algorithm={"name": "test_own_columns:Wrong", "column": "weight"}), "must name columns that the table"),
         (digits(algorithm={"name": "test_own_columns:Wrong", "value": "a"}), "task.log: x must be one number, or None"),
         (digits(algorithm={"name": "test_own_columns:Wrong", "value": "vector"}), "got a tensor of shape (2,)"),
         (server(where="personal"), "has no row in any table, so task.log must not be called there, got drift"),

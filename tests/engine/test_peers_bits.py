@@ -1,21 +1,17 @@
 """Nothing but the scenario decides a bit of any peer's model: neither chunks, actors nor their deaths."""
 
-import copy
 import time
 import weakref
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 from conftest import Raw, Simulate
-from peers_runs import GOSSIP, NAMES, peers, tables
-from witness import execute
+from peers_runs import GOSSIP, peers, tables
 
 import raysim
 from actors import InlinePool, Job, Request, Value
-from actors.job import values_of
 from raysim.engine.peers.jobs import cut
 from raysim.engine.progress import Progress
 from raysim.runs.execution import Execution
@@ -116,31 +112,6 @@ def test_a_task_that_kills_its_worker_again_and_again_is_named(tmp_path: Path) -
     scenario = raysim.parse_scenario(peers(algorithm="toys_peers:Deadly"))
     with pytest.raises(raysim.RunFailed, match=r"mix of round 0: its worker died 3 times"):
         raysim.run(scenario, out=tmp_path)
-
-
-class WatchingPool(InlinePool):
-    """Compares what jobs are given with a copy made before."""
-
-    def submit(self, group: str, request: Request[Any, Any], **options: Any) -> Job[Any, Any]:
-        contents = [value.content for value in values_of(request)]
-        before = copy.deepcopy(contents)
-        job = super().submit(group, request, **options)
-        np.testing.assert_equal(contents, before, f"{request.name} changed what it was given")
-        return job
-
-
-@pytest.mark.parametrize("algorithm", ["toys_peers:Averaging", *NAMES])
-def test_nothing_that_is_given_is_changed(algorithm: str, tmp_path: Path) -> None:
-    world: Raw = {} if algorithm in ("push_pull", "extra", "exact_diffusion") else GOSSIP
-    raw = peers(algorithm=algorithm, world=world, public={"samples": 20}, local__steps=1)
-    assert execute(raw, tmp_path, WatchingPool()).info["status"] == "finished"
-
-
-def test_a_peer_that_changes_what_it_was_sent_ends_the_run(tmp_path: Path) -> None:
-    scenario = raysim.parse_scenario(peers(algorithm="toys_peers:Overwriting"))
-    text = "must not change in place what it is given, but changed 'w' of its own message; copy it first"
-    with pytest.raises(raysim.RunFailed, match=text):
-        raysim.run(scenario, out=tmp_path, inline=True)
 
 
 class KeepingPool(InlinePool):

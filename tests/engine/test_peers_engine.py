@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import Simulate
+from conftest import Simulate, computed
 from peers_runs import GOSSIP, SECONDS, centers, of_all, peers
 
 import raysim
@@ -33,9 +33,7 @@ def test_a_graph_that_is_drawn_anew_has_other_edges_and_the_mean_stays(simulate:
 
 def test_computed_delays_count_training_mixing_and_messages(simulate: Simulate) -> None:
     """32 -> 10 on a ring: 3 forward passes of 640 FLOPs a sample; 330 parameters to and from two neighbours."""
-    speeds = {key: {"name": "constant", "value": value} for key, value in FLOPS_AND_BYTES.items()}
-    delay = {"name": "compute", **speeds}
-    raw = peers(algorithm="decfedavg", model={"name": "mlp", "hidden": []}, world={"delay": delay}, run={"rounds": 1})
+    raw = peers(algorithm="decfedavg", model={"name": "mlp", "hidden": []}, world={"delay": DELAY}, run={"rounds": 1})
     raw["data"]["partition"] = "iid"
     result = simulate(raw)
     updates = result.pandas("updates")
@@ -44,7 +42,7 @@ def test_computed_delays_count_training_mixing_and_messages(simulate: Simulate) 
     assert updates.arrived_at.to_numpy() == pytest.approx(expected.to_numpy())
 
 
-FLOPS_AND_BYTES = {"flops_per_s": 1e6, "up_bytes_per_s": 1000, "down_bytes_per_s": 2000}
+DELAY = computed(1e6, 1000, 2000)
 
 
 @pytest.mark.parametrize("algorithm", ["cmfd", "fedf_admm"])  # the latter also predicts before it begins, for free
@@ -55,13 +53,12 @@ def test_computed_delays_count_predictions_too(
     simulate: Simulate, algorithm: str, share: str, size: int, local: int, mixing: int, each: int
 ) -> None:
     """Training on 40 public inputs takes three passes, and outputs take one, of oneself or of each neighbour too."""
-    speeds = {key: {"name": "constant", "value": value} for key, value in FLOPS_AND_BYTES.items()}
     raw = peers(
         algorithm={"name": algorithm, "share": share},
         topology="star",
         public={"samples": 40},
         model={"name": "mlp", "hidden": []},
-        world={"delay": {"name": "compute", **speeds}},
+        world={"delay": DELAY},
         run={"rounds": 1},
     )
     updates = simulate(raw, "--dry").pandas("updates")
@@ -74,13 +71,12 @@ def test_computed_delays_count_predictions_too(
 def test_computed_delays_count_what_grows_with_the_samples_held(simulate: Simulate) -> None:
     """A peer trains twice on its own samples, takes their gradient and predicts them. With each neighbour's model, it
     predicts them again, and 40 public ones."""
-    speeds = {key: {"name": "constant", "value": value} for key, value in FLOPS_AND_BYTES.items()}
     raw = peers(
         algorithm="toys_peers:Foreseeing",
         topology="star",
         public={"samples": 40},
         model={"name": "mlp", "hidden": []},
-        world={"delay": {"name": "compute", **speeds}},
+        world={"delay": DELAY},
         run={"rounds": 1},
     )
     raw["data"]["partition"] = {"name": "iid", "sizes": {"name": "power_law", "exponent": 1.0}}
@@ -165,8 +161,6 @@ def test_a_peer_that_fails_is_named(tmp_path: Path) -> None:
 
 def test_a_peer_without_samples_is_an_error_before_any_work(tmp_path: Path) -> None:
     raw = peers(data__clients=100, data__partition={"name": "dirichlet", "alpha": 0.05, "min_size": 0})
-    with pytest.raises(
-        raysim.RunFailed, match=r"data.partition: every peer must hold a sample to train on, got none"
-    ) as e:
+    with pytest.raises(raysim.RunFailed, match=r"data.partition: every peer must hold a sample to train on, got") as e:
         raysim.run(raysim.parse_scenario(raw), out=tmp_path, inline=True)
     assert e.value.traceback == ""

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import Raw, Simulate
+from conftest import Raw, Simulate, computed
 from peers_runs import GOSSIP, of_all, peers, tables
 from torch.nn.modules.module import register_module_forward_pre_hook
 from witness import worker_of
@@ -14,14 +14,8 @@ import raysim
 from raysim.engine.progress import Progress
 from raysim.workers.workbench import Workbench
 
-COMPUTED: Raw = {
-    "name": "compute",
-    "flops_per_s": {"name": "constant", "value": 1e6},
-    **{f"{way}_bytes_per_s": {"name": "constant", "value": 1e4} for way in ("up", "down")},
-}
 
-
-@pytest.mark.parametrize("world", [{"loss": 0.3}, GOSSIP, {"delay": COMPUTED}])
+@pytest.mark.parametrize("world", [{"loss": 0.3}, GOSSIP, {"delay": computed(1e6, 1e4, 1e4)}])
 def test_a_dry_run_is_the_timeline_of_the_run(simulate: Simulate, world: Raw) -> None:
     """Also the bytes of each message, where they must be known."""
     raw = peers(world=world)
@@ -31,7 +25,7 @@ def test_a_dry_run_is_the_timeline_of_the_run(simulate: Simulate, world: Raw) ->
         told = tables(dry)[name].dropna(axis=1, how="all")
         assert len(told)
         pd.testing.assert_frame_equal(told, tables(real)[name][told.columns])
-    assert ("bytes" in told) == (world.get("delay") == COMPUTED)
+    assert ("bytes" in told) == ("delay" in world and world != GOSSIP)
 
 
 def test_peers_are_evaluated_one_by_one_and_together(simulate: Simulate) -> None:

@@ -25,7 +25,14 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("algorithm", [*OTHERS, "toys:Counting", "toys:Median"])
+# One of each way in which updates and states travel; the others, too, in the slow suite.
+FIRST = {"fedavg", "fedbuff", "fedasync", "scaffold", "ditto", "fedrep", "fedadmm_insa", "mifa", "flora", "toys:Median"}
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name not in FIRST)) for name in [*OTHERS, "toys:Median"]],
+)
 def test_the_engine_does_what_a_plain_loop_does(simulate: Simulate, algorithm: str) -> None:
     """With clients that come again, late updates and chunks of a sum; to rounding, for a loop sums in another order."""
     delay = {"name": "half_normal", "sigma": 2}

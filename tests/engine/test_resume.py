@@ -15,6 +15,7 @@ from command_line import command
 from conftest import Raw, digits, override, quadratic
 from peers_runs import COMING, GOSSIP, peers
 from ruamel.yaml import YAML
+from stopping import stop_after
 from test_computed_delays import UNEVEN
 from test_computed_delays import scenario as computed
 
@@ -112,12 +113,7 @@ def undisturbed(raw: Raw, tmp_path: Path) -> Result:
 
 def stopped(raw: Raw, tmp_path: Path, after: int) -> Result:
     """Runs a scenario, and ends it once so many rounds are over."""
-
-    def watch(progress: Any) -> None:
-        if progress.round >= after:
-            raise StopRun("enough")
-
-    return raysim.run(raysim.parse_scenario(raw), out=tmp_path / "stopped", inline=True, observers=[watch])
+    return raysim.run(raysim.parse_scenario(raw), out=tmp_path / "stopped", inline=True, observers=[stop_after(after)])
 
 
 def killed(raw: Raw, tmp_path: Path, after: int) -> Path:
@@ -165,12 +161,7 @@ def test_a_run_that_was_killed_goes_on(name: str, tmp_path: Path) -> None:
     whole = undisturbed(RUNS[name], tmp_path)
     left = killed(override(RUNS[name], run__checkpoint__every_rounds=2), tmp_path, after=3)
     assert json.loads((left / "run.json").read_text())["status"] == "running"
-
-    def again(progress: Any) -> None:
-        if progress.round >= 5:
-            raise StopRun("once more")
-
-    raysim.resume(left, inline=True, observers=[again])
+    raysim.resume(left, inline=True, observers=[stop_after(5)])
     assert_same(raysim.resume(left, inline=True), whole)
 
 
@@ -226,12 +217,7 @@ def test_it_goes_on_on_ray_with_another_number_of_workers(name: str, tmp_path: P
     raw = override(RUNS[name], run__checkpoint__every_rounds=2, resources__client_actors=1)
     whole = undisturbed(raw, tmp_path)
     early = stopped(raw, tmp_path, after=3)
-
-    def once_more(progress: Any) -> None:
-        if progress.round >= 5:
-            raise StopRun("once more")
-
-    raysim.resume(early.folder, ["resources.client_actors=2"], observers=[once_more])
+    raysim.resume(early.folder, ["resources.client_actors=2"], observers=[stop_after(5)])
     assert_same(raysim.resume(early.folder, inline=True), whole)
 
 
@@ -518,14 +504,9 @@ def test_fewer_rounds_would_delete_what_a_run_has_done(at_end: bool, tmp_path: P
 
 def test_a_fork_that_has_not_come_to_its_version_cannot_go_on(tmp_path: Path) -> None:
     """With the other settings only from its resumption on, it would be no fork, and nobody could tell."""
-
-    def stop(progress: Any) -> None:
-        if progress.round >= 2:
-            raise StopRun("enough")
-
     whole = undisturbed(digits(run__checkpoint={"at_end": False}), tmp_path)
     changed = ["algorithm.server_lr=0.3"]
-    half = raysim.fork(whole.folder, 3, changed, out=tmp_path / "forks", inline=True, observers=[stop])
+    half = raysim.fork(whole.folder, 3, changed, out=tmp_path / "forks", inline=True, observers=[stop_after(2)])
     assert half.info["status"] == "stopped"
     with pytest.raises(CannotGoOn, match=r"this is a fork, .* fork again"):
         raysim.resume(half.folder, inline=True)

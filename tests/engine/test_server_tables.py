@@ -1,7 +1,7 @@
 """What tables say of a timeline with a server."""
 
 import pytest
-from conftest import Raw, Simulate, digits, quadratic
+from conftest import Raw, Simulate, computed, digits, quadratic
 
 
 def test_tables_of_a_world_without_rounds(simulate: Simulate) -> None:
@@ -102,11 +102,9 @@ def test_updates_are_compared_with_their_mean(simulate: Simulate) -> None:
 @pytest.mark.parametrize("algorithm", ["fedavg", "fedbuff", "ca2fl", {"name": "fedadmm_in", "convexity": 5.0}])
 def test_comparing_updates_changes_no_bit(simulate: Simulate, algorithm: Raw | str) -> None:
     """Though the server then sums them instead of the clients' workers; also where arrivals follow the work done."""
-    speeds = {key: {"name": "constant", "value": 2e6} for key in ("flops_per_s", "up_bytes_per_s", "down_bytes_per_s")}
-    computed = {"name": "compute", **speeds}
     world = {"dispatch": {"per_round": 6}, "delay": {"name": "half_normal", "sigma": 1}}
     if isinstance(algorithm, dict):
-        world = {"dispatch": {"per_round": 6}, "delay": computed}
+        world = {"dispatch": {"per_round": 6}, "delay": computed(2e6, 2e6, 2e6)}
     plain, compared = (
         simulate(digits(algorithm=algorithm, world=world, run__rounds=3, run__compare_updates=asked))
         for asked in (False, True)

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from command_line import command
 from conftest import PYTHONPATH, Raw, digits, forget
+from stopping import stop_after
 
 import raysim
-from raysim.parts.errors import CannotGoOn, RunFailed, StopRun
+from raysim.parts.errors import CannotGoOn, RunFailed
 from raysim.runs.previous import EarlierRuns, OutOfDate
 from results import NotARun, load
 
@@ -32,11 +33,7 @@ def run(whole: Path, tmp_path: Path) -> Path:
 
 
 def early(raw: Raw, out: Path, after: int) -> Path:
-    def watch(progress: Any) -> None:
-        if progress.round >= after:
-            raise StopRun("enough")
-
-    return raysim.run(raw, inline=True, out=out, observers=[watch]).folder
+    return raysim.run(raw, inline=True, out=out, observers=[stop_after(after)]).folder
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -53,14 +50,6 @@ def test_rows_that_are_missing_are_told_with_what_to_do(table: str, run: Path) -
     for read in (raysim.Result(run).table, load(run).table):
         with pytest.raises(NotARun, match=r"rows that run\.json counts, got 0"):
             read(table)
-
-
-def test_a_run_that_lacks_rows_is_told_in_comparisons(run: Path, whole: Path) -> None:
-    shutil.rmtree(run / "evaluations")
-    info = json.loads((run / "run.json").read_text())
-    (run / "run.json").write_text(json.dumps(info | {"run": "other"}))
-    answer = command("compare", whole, run)
-    assert answer.exit_code == 2 and "rows that run.json counts, got 0" in answer.stderr
 
 
 @pytest.mark.parametrize("name", ["model", "clients"])
@@ -104,12 +93,7 @@ def test_every_change_of_code_is_noted_and_told(
         caplog.clear()
         module.write_text(f"{source}# {edit}\n")
         forget(module.stem)
-
-        def watch(progress: Any, last: int = 4 + 2 * edit) -> None:
-            if progress.round >= last:
-                raise StopRun("enough")
-
-        raysim.resume(folder, inline=True, observers=[watch])
+        raysim.resume(folder, inline=True, observers=[stop_after(4 + 2 * edit)])
         notes = json.loads((folder / "run.json").read_text())["notes"]
         changes = [note for note in notes if "after a change: module edited_between_resumes changed" in note]
         assert len(changes) == edit + 1 and changes[-1] in caplog.text and caplog.text.count("after a change") == 1

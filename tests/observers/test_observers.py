@@ -10,6 +10,7 @@ import pytest
 from command_line import command, write
 from conftest import digits
 from pydantic import PrivateAttr
+from stopping import stop_after
 
 import raysim
 from raysim.engine.progress import Progress
@@ -170,11 +171,7 @@ def test_observers_of_a_scenario_change_neither_its_hash_nor_whether_runs_are_ou
 
 
 def test_a_resumed_run_is_seen_from_its_checkpoint_on(tmp_path: Path) -> None:
-    def stop(progress: Progress) -> None:
-        if progress.round >= 3:
-            raise raysim.StopRun("enough")
-
-    early = raysim.run(scenario(), out=tmp_path, inline=True, observers=[stop])
+    early = raysim.run(scenario(), out=tmp_path, inline=True, observers=[stop_after(3)])
     seen = Recording()
     result = raysim.resume(early.folder, inline=True, observers=[seen])
     (begin,), (end,) = seen.all_of("begin"), seen.all_of("end")

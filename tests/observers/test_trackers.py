@@ -8,10 +8,10 @@ import pytest
 from command_line import command, write
 from conftest import digits
 from retold import retell
+from stopping import stop_after
 from toys_parts import Kept
 
 import raysim
-from raysim.engine.progress import Progress
 from raysim.observers.tracker import Points, RoundPoint
 
 OWN_MODELS = {"algorithm": "ditto", "run__evaluate_clients": "all", "data__local_test": 0.2}
@@ -77,18 +77,14 @@ def test_it_gets_the_same_while_the_run_goes_on_and_afterwards(more: dict[str, A
 
 
 def test_what_was_sent_before_an_interruption_is_not_sent_again(tmp_path: Path) -> None:
-    def stop(progress: Progress) -> None:
-        if progress.round >= 3:
-            raise raysim.StopRun("enough")
-
     tracker, whole = Kept(), raysim.run(scenario(), out=tmp_path / "whole", inline=True)
-    early = raysim.run(scenario(), out=tmp_path, inline=True, observers=[stop, tracker])
+    early = raysim.run(scenario(), out=tmp_path, inline=True, observers=[stop_after(3), tracker])
     before = list(tracker.sent)
     raysim.resume(early.folder, inline=True, observers=[tracker])
     assert tracker.sent[len(before) :][0] >= before[-1]
     assert tracker.kept == told_again(whole.folder).kept
     late = Kept()  # one that comes to know the run only then is sent its past, too
-    early = raysim.run(scenario(), out=tmp_path, inline=True, observers=[stop])
+    early = raysim.run(scenario(), out=tmp_path, inline=True, observers=[stop_after(3)])
     raysim.resume(early.folder, inline=True, observers=[late])
     assert late.kept == tracker.kept
 

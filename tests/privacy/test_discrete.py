@@ -131,14 +131,8 @@ def test_an_epsilon_is_met(simulate: Simulate) -> None:
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        (
-            {"algorithm__staleness": {"name": "poly"}},
-            "release.name: must be gaussian where weights differ, for discrete needs the same weight of",
-        ),
-        (
-            {"release__grid": 0.1, "release__multiplier": 0.1},
-            r"release.grid: must be so fine that the noise of each of 3 clients is 2 steps .* got 0.1 and 1.\d+ steps",
-        ),
+        ({"algorithm__staleness": {"name": "poly"}}, "release.name: must be gaussian where weights differ, for"),
+        ({"release__grid": 0.1, "release__multiplier": 0.1}, r"release.grid: must be so fine that the noise of each"),
     ],
 )
 def test_what_is_refused(changes: Raw, text: str, simulate: Simulate) -> None:

@@ -85,14 +85,8 @@ def test_rounds_that_draw_nobody(q: float) -> None:
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        (
-            {"privacy__sampling": "none"},
-            "privacy: accountant must be rdp or pld with sampling: poisson",
-        ),
-        (
-            {"world__dispatch": {"per_round": 5}, "algorithm__weights": "uniform"},
-            "world.dispatch: must have prob",
-        ),
+        ({"privacy__sampling": "none"}, "privacy: accountant must be rdp or pld with sampling: poisson"),
+        ({"world__dispatch": {"per_round": 5}, "algorithm__weights": "uniform"}, "world.dispatch: must have prob"),
         ({"run": {"until": {"virtual_time": 8}, "evaluate_every": 4}}, "run.rounds: must be given with privacy.acc"),
         ({"world__dropout": {"probability": 0.1}}, "world.dropout: must be 0 with privacy.accountant"),
         ({"release__name": "tree"}, "release.name: must be gaussian with privacy.accountant"),

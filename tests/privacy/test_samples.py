@@ -56,7 +56,7 @@ def test_what_waits_in_a_buffer_at_the_end_counts(simulate: Simulate) -> None:
 
 
 def test_a_run_goes_on_with_what_it_has_counted() -> None:
-    raw = private(run__rounds=4)
+    raw = private(run__rounds=4, local__batches="poisson", local__steps=2)
     assert carried_out(raw, PicklingPool(), stop_after=2).digest == carried_out(raw).digest
 
 

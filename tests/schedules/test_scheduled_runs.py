@@ -1,16 +1,12 @@
-"""Runs whose numbers follow schedules: by hand, and with the same bits however they are carried out."""
+"""Runs whose numbers follow schedules, by hand."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from by_hand import x
 from conftest import Raw, Simulate, quadratic
-from same_bits import same_on_ray
 
-import raysim
-from raysim import ScenarioError, StopRun, parse_scenario
-from raysim.engine.progress import Progress
+from raysim import ScenarioError, parse_scenario
 
 HALVES: Raw = {"name": "exponential", "start": 0.5, "factor": 0.5}  # 0.5, 0.25, 0.125 ...
 ONE: Raw = {"dispatch": {"picks": [[0], [0], [0]]}}
@@ -86,43 +82,6 @@ PEERS: Raw = {
 def test_peers_follow_their_rounds(simulate: Simulate) -> None:
     result = simulate({**PEERS, "local": {"batch_size": None, "lr": HALVES}})
     assert result.vectors()["w"].flatten().tolist() == pytest.approx([0.5 * 0.75 * 0.875] * 3)
-
-
-SCHEDULED: Raw = {
-    "name": "scheduled",
-    "data": {"name": "digits", "clients": 8, "partition": "iid", "local_test": 0.2},
-    "model": {"name": "mlp", "hidden": [8]},
-    "local": {"lr": {"name": "cosine", "start": 0.2, "length": 6, "warmup": 1}},
-    "world": {"dispatch": {"per_round": 4}, "delay": {"name": "half_normal", "sigma": 1}},
-    "run": {"rounds": 6, "evaluate_every": 2, "evaluate_clients": "all"},
-}
-FAMILIES: dict[str, Raw] = {
-    "asynchronous": {"algorithm": {"name": "fedbuff", "buffer": 3, "server": {"name": "adam", "lr": HALVES}}},
-    "personalised": {"algorithm": {"name": "ditto", "lam": HALVES}},
-    "ADMM": {"algorithm": {"name": "fedadmm", "beta": {"name": "constant", "value": 0.5}}},
-    "peers": {"algorithm": "decfedavg", "topology": "ring", "world": {}},
-}
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_a_run_that_goes_on_has_the_bits_of_one_that_was_not_stopped(family: str, tmp_path: Path) -> None:
-    scenario = parse_scenario({**SCHEDULED, **FAMILIES[family]})
-
-    def stop(progress: Progress) -> None:
-        if progress.round >= 3:
-            raise StopRun("far enough")
-
-    whole = raysim.run(scenario, inline=True, out=tmp_path / "whole")
-    stopped = raysim.run(scenario, inline=True, out=tmp_path / "stopped", observers=[stop])
-    assert stopped.info["status"] == "stopped"
-    assert raysim.resume(stopped.folder, inline=True).digest == whole.digest
-
-
-@pytest.mark.ray
-@pytest.mark.parametrize("family", ["asynchronous", "peers"])
-@pytest.mark.slow
-def test_two_actors_give_the_bits_of_one_process(family: str, ray_session: None, tmp_path: Path) -> None:
-    same_on_ray({**SCHEDULED, **FAMILIES[family]}, tmp_path)
 
 
 def test_over_the_steps_of_a_training_each_client_starts_anew(simulate: Simulate) -> None:

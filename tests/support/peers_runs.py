@@ -6,9 +6,7 @@ import pandas as pd
 from conftest import Raw, digits, override
 
 import raysim
-from raysim.algorithms import ALGORITHMS, Peer
 
-NAMES = [a.model_fields["name"].default for a in ALGORITHMS if issubclass(a, Peer)]
 SECONDS = {"name": "log_normal", "median": 1.0, "sigma": 0.5, "unit": "seconds"}
 GOSSIP = {"synchronous": False, "delay": SECONDS, "edge_delay": {"name": "exponential", "mean": 0.3}, "loss": 0.2}
 

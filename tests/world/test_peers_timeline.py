@@ -85,9 +85,7 @@ def test_gossip_without_durations_is_an_error() -> None:
     world = World.model_validate(
         {"synchronous": False, "delay": {"name": "scripted", "unit": "seconds", "delays": ((0.0,),) * 3}}
     )
-    with pytest.raises(
-        ValueError, match=r"must be longer than 0 seconds for peers that do not wait, got 0\.0 for peer 0"
-    ):
+    with pytest.raises(ValueError, match=r"must be longer than 0 seconds for peers that do not wait, got 0\.0 for"):
         GossipTimeline(world, Ring(), 3, Horizon(1, every_rounds=1), seed=0)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Raw
+from conftest import Raw, computed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -221,22 +221,8 @@ def test_delays_do_not_depend_on_the_algorithm() -> None:
 
 def test_work_sets_the_time() -> None:
     """10 FLOP at 2 FLOP/s, 8 bytes up at 4 and 6 down at 3 bytes/s, and half a second: 5 + 2 + 2 + 0.5."""
-    constant = {name: {"name": "constant", "value": v} for name, v in (("up", 4.0), ("down", 3.0), ("flops", 2.0))}
-    delay = {
-        "name": "compute",
-        "flops_per_s": constant["flops"],
-        "up_bytes_per_s": constant["up"],
-        "down_bytes_per_s": constant["down"],
-        "latency_s": 0.5,
-    }
-    timeline = ServerTimeline(
-        world(dispatch={"concurrency": 1}, delay=delay),
-        Buffer(1),
-        np.ones(1, int),
-        Horizon(3),
-        0,
-        lambda *_: Cost(10.0, 6, 8, 3),
-    )
+    one = world(dispatch={"concurrency": 1}, delay=computed(2.0, 4.0, 3.0, latency_s=0.5))
+    timeline = ServerTimeline(one, Buffer(1), np.ones(1, int), Horizon(3), 0, lambda *_: Cost(10.0, 6, 8, 3))
     assert [s.time for s in timeline if isinstance(s, Stepped)] == pytest.approx([9.5, 19.0, 28.5])
 
 

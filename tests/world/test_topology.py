@@ -149,11 +149,7 @@ def test_a_wrong_file_of_edges_is_refused(
         ({"name": "grid"}, 7, "grid: 7 peers must fill equal rows, and do not"),
         ({"name": "grid", "rows": 5}, 12, "grid: 12 peers must fill 5 equal rows, and do not"),
         ({"name": "edges", "edges": ((0, 1), (1, 9))}, 4, r"must name peers 0 to 3, got \[9\]"),
-        (
-            {"name": "edges", "edges": ((0, 1), (1, 1))},
-            2,
-            r"must connect a peer with another, got \[1\] with themselves",
-        ),
+        ({"name": "edges", "edges": ((0, 1), (1, 1))}, 2, r"must connect a peer with another, got \[1\] with"),
         ({"name": "edges", "edges": ((0, 1), (2, 3))}, 4, r"no way leads from peer 0 to \[2, 3\]; add edges, or set"),
         ({"name": "random", "edges": 10}, 12, "`edges` must be from 11 to 66 for 12 peers, got 10"),
         ({"name": "random", "edges": 67}, 12, "`edges` must be from 11 to 66 for 12 peers, got 67"),
@@ -161,11 +157,7 @@ def test_a_wrong_file_of_edges_is_refused(
         ({"name": "regular", "degree": 1}, 12, "none of 100 drawn was; raise `degree`, or set"),
         ({"name": "regular", "degree": 3}, 11, "`degree` must be less than the number of peers, 11, and even where"),
         ({"name": "regular", "degree": 12}, 12, "`degree` must be less than the number of peers, 12, and even where"),
-        (
-            {"name": "small_world", "degree": 3},
-            12,
-            "`degree` must be even and less than the number of peers, 12, got 3",
-        ),
+        ({"name": "small_world", "degree": 3}, 12, "`degree` must be even and less than the number of peers, 12, got"),
     ],
     ids=lambda value: value["name"] if isinstance(value, dict) else "",
 )

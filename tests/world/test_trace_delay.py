@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import Raw, Simulate, digits, quadratic
-from same_bits import same_on_ray
 
 from raysim import ScenarioError, parse_scenario, run
 
@@ -145,14 +144,6 @@ def test_paths_start_at_the_working_directory(tmp_path: Path, monkeypatch: pytes
     table(tmp_path, {"latency_s": [1.0]})
     monkeypatch.chdir(tmp_path)
     assert parse_scenario(scenario(Path("devices.csv"))).world.delay.least == 1.0
-
-
-@pytest.mark.ray
-@pytest.mark.slow
-def test_the_same_bits_on_ray(ray_session: None, tmp_path: Path) -> None:
-    same_on_ray(
-        scenario(table(tmp_path, {"client": range(30), "seconds_per_sample": np.linspace(0.1, 3, 30)})), tmp_path
-    )
 
 
 def test_a_check_opens_ordinary_files_only_and_fetches_nothing(tmp_path: Path) -> None:
