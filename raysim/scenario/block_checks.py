@@ -24,7 +24,7 @@ from raysim.scenario.explain import explain
 from raysim.scenario.schema import Scenario
 from raysim.terms import Moment
 from raysim.uplink.bounds import adapting
-from raysim.uplink.memory import is_shadow
+from raysim.uplink.memory import memory_of, shadows_each
 from raysim.uplink.problems import downlink_problems, increment_problems, list_problems
 from raysim.world import Delay
 from results.location import is_local, location
@@ -124,7 +124,7 @@ def level_problems(scenario: Scenario) -> Iterator[Problem]:
             if moves and one.keeps:
                 text = f"must keep nothing of a client, whose slice of the model changes, got {one.name} with a memory"
                 yield Problem(f"{key}.{place}", f"{text}; leave the memory out")
-            elif is_shadow(one) and getattr(one, "shadow", "") == "all":
+            elif memory_of(one) == "shadow" and not shadows_each(one):
                 text = "must be client where clients have levels, for how much of the increments of the whole model"
                 yield Problem(f"{key}.{place}.shadow", f"{text} is in a slice is not known, got all; set it")
 

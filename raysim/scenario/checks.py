@@ -27,7 +27,7 @@ from raysim.scenario.privacy_checks import privacy_problems
 from raysim.scenario.schema import Scenario
 from raysim.terms import Buffer, Moment
 from raysim.uplink.bounds import adapting
-from raysim.uplink.memory import is_shadow
+from raysim.uplink.memory import memory_of, shadows_each
 from raysim.world.mixing import limit
 from results.info import directions
 from results.location import UnknownLocation, is_uri, location
@@ -215,7 +215,7 @@ def _architecture_problems(scenario: Scenario) -> Iterator[Problem]:
     if models and scenario.capacity:
         yield Problem("capacity", "must be left out where groups have models of other architectures, got both")
     for at, one in enumerate(scenario.downlink if models else ()):
-        if is_shadow(one) and getattr(one, "shadow", "") == "all":
+        if memory_of(one) == "shadow" and not shadows_each(one):
             text = "must be client where groups have models of other architectures, got all; set it"
             yield Problem(f"downlink.{at}.shadow", text)
     if not scenario.apart:

@@ -30,7 +30,7 @@ from raysim.privacy.releases import ARelease
 from raysim.scenario.resources import Resources, computes_on
 from raysim.scenario.run_settings import RunSettings
 from raysim.terms import Population
-from raysim.uplink.channel import shadows_each
+from raysim.uplink.memory import shadows_each
 from raysim.uplink.transforms import AnUplink
 from raysim.uplink.uplink import Uplink
 from raysim.world import TOPOLOGIES, Topology, World
@@ -157,7 +157,7 @@ class Scenario(Part):
     @property
     def sends_each(self) -> bool:
         """Whether `downlink` makes a message for each client, and not one for all of them."""
-        return bool(self.downlink) and (self.divides or bool(self.models) or shadows_each(self.downlink))
+        return bool(self.downlink) and (self.divides or bool(self.models) or any(map(shadows_each, self.downlink)))
 
     @property
     def needs_cost(self) -> bool:

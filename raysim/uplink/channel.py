@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from raysim.parts.errors import located
 from raysim.terms import Record, Shapes, Tensor, Traffic, Vectors
-from raysim.uplink.memory import entering, is_shadow, leaving
+from raysim.uplink.memory import entering, leaving, memory_of, shadows_each
 from raysim.uplink.uplink import Size, Uplink, UplinkPoint
 
 if TYPE_CHECKING:
@@ -30,13 +30,19 @@ class Channel:
     """The transforms of a list that take one vector, and what is known of its size before there is one.
 
     link: the key of the scenario's list. transforms: by their place in it. shapes: of the vector's layers. taken: the
-    entries that are joined to the vector; (): those that are shaped like the model.
+    entries that are joined to the vector; (): those that are shaped like the model. names: the entries of a record that
+    these are.
     """
 
     def __init__(
-        self, link: str, transforms: Mapping[int, Uplink], shapes: Shapes, taken: tuple[str, ...] = ()
+        self,
+        link: str,
+        transforms: Mapping[int, Uplink],
+        shapes: Shapes,
+        taken: tuple[str, ...] = (),
+        names: Sequence[str] = (),
     ) -> None:
-        self.link, self.transforms, self.shapes, self.taken = link, transforms, shapes, taken
+        self.link, self.transforms, self.shapes, self.taken, self.names = link, transforms, shapes, taken, names
         self.groups = list(groups(transforms))
         size = self._whole = Size.dense(shapes)
         self._before: dict[int, Size] = {}  # what each transform is given
@@ -61,14 +67,13 @@ class Channel:
                 with located(f"{self.link}.{place}"):
                     found = transform.send(sent, own or transform.first(len(vector)), point)
                 sent, bound = found.vector, transform.bound
-                after[place] = found.kept
                 logged.update(found.logged)
-            decoded, remembered = leaving(group[head], vector, given, sent, before)
-            places = found.places if decoded is found.vector else None
-            vector = decoded
+                if found.kept:
+                    after[place] = found.kept
+            decoded, remembered = leaving(group[head], vector, given, found, before)
+            vector, places = decoded, found.places if decoded is sent else None
             if remembered is not None:
-                memory, after[head] = remembered, {**after[head], MEMORY: remembered}
-        after = {place: record for place, record in after.items() if record}
+                memory, after[head] = remembered, {**after.get(head, {}), MEMORY: remembered}
         return Transformed(vector, after, memory, logged, places)
 
     @property
@@ -79,13 +84,12 @@ class Channel:
     def bits(self, versions: int | None = None) -> int:
         """Returns the bits that travel. versions: how many newer ones there are than what the receiver has a copy of;
         None if it has none."""
-        shadow = next((one for one in self.transforms.values() if is_shadow(one)), None)
+        shadow = next((one for one in self.transforms.values() if memory_of(one) == "shadow"), None)
         if shadow is None or not self._whole.values:
             return self._sent.bits
         if versions is None:
             return self._whole.bits
-        increments = 1 if getattr(shadow, "shadow", "all") == "client" else versions
-        return min(increments * self._sent.bits, self._whole.bits)
+        return min((1 if shadows_each(shadow) else versions) * self._sent.bits, self._whole.bits)
 
 
 def groups(transforms: Mapping[int, Uplink]) -> Iterator[dict[int, Uplink]]:
@@ -126,8 +130,3 @@ def traffic_of(
     sent, whole = sum(one.bits() for one in uplink), sum(one.whole_bits for one in uplink)
     received, message = sum(one.bits(versions) for one in downlink), sum(one.whole_bits for one in downlink)
     return Traffic(found.up - whole // 8 + -(-sent // 8), found.down - message // 8 + -(-received // 8))
-
-
-def shadows_each(downlink: Sequence[Uplink]) -> bool:
-    """Whether the server keeps a copy for each client of what that has received."""
-    return any(is_shadow(one) and getattr(one, "shadow", "all") == "client" for one in downlink)

@@ -85,11 +85,11 @@ class Quantise(Scaled):
         return Decoded(self.quantised(vector, uniform(vector, at.draw) if self.stochastic else None, at.size))
 
     def quantised(self, vector: Tensor, drawn: Tensor | None, size: Size) -> Tensor:
-        """Returns a vector as it is decoded. drawn: uniform from 0 to 1, for each number; None: to the nearest."""
+        """Returns a vector as it is decoded. drawn: uniform from 0 to 1, for each number, which is changed in place;
+        None: to the nearest."""
         most = 2 ** (self.bits - 1) - 1
         scale = self.scales(vector, size, lambda rows: largest(rows) / most)
-        multiples = vector / scale
-        rounded = multiples.round_() if drawn is None else multiples.add_(drawn).floor_()
+        rounded = (vector / scale).round_() if drawn is None else drawn.addcdiv_(vector, scale).floor_()
         return rounded.clamp_(-most, most).mul_(scale)
 
 

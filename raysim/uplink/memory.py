@@ -8,7 +8,7 @@ from pydantic import model_validator
 
 from raysim.parts.part import Fraction
 from raysim.terms import Tensor
-from raysim.uplink.uplink import Uplink
+from raysim.uplink.uplink import Decoded, Uplink
 
 
 class Remembering(Uplink):
@@ -46,37 +46,40 @@ class Remembering(Uplink):
         return True
 
 
+def memory_of(transform: Uplink) -> str:
+    """Returns which memory a transform has; a custom one that remembers has ef14."""
+    return getattr(transform, "memory", "ef14") if transform.remembers else "none"
+
+
+def shadows_each(transform: Uplink) -> bool:
+    """Whether the server keeps a copy for each client of what that has received."""
+    return memory_of(transform) == "shadow" and getattr(transform, "shadow", "all") == "client"
+
+
 def entering(transform: Uplink, vector: Tensor, memory: Tensor | None) -> Tensor:
     """Returns what a transform with a memory, and the codecs after it, are given in place of a vector."""
-    if memory is None or not transform.remembers:
+    if memory is None or (kind := memory_of(transform)) == "none":
         return vector
-    if _adds(transform):
-        return vector.add(memory, alpha=getattr(transform, "decay", 1.0))
-    return vector - memory
+    return vector.add(memory, alpha=getattr(transform, "decay", 1.0)) if kind == "ef14" else vector - memory
 
 
 def leaving(
-    transform: Uplink, vector: Tensor, given: Tensor, sent: Tensor, memory: Tensor | None
+    transform: Uplink, vector: Tensor, given: Tensor, sent: Decoded, memory: Tensor | None
 ) -> tuple[Tensor, Tensor | None]:
     """Returns what the receiver decodes, and the memory for the next vector; None if there is nothing to remember.
 
-    given: what `entering` returned. sent: what became of that.
+    given: what `entering` returned, which is changed in place unless it is the vector. sent: what became of that.
     """
-    if not transform.remembers:
-        return sent, None
-    if _adds(transform):
-        return sent, None if sent is given else given - sent
-    if memory is None:  # the first copy is the whole of the first vector, or what is sent if copies begin with 0
-        decoded = vector if is_shadow(transform) else sent
-    else:
-        decoded = vector if sent is given else memory + sent
-    return decoded, decoded
-
-
-def is_shadow(transform: Uplink) -> bool:
-    """Whether a transform has the memory of `downlink`."""
-    return getattr(transform, "memory", "") == "shadow"
-
-
-def _adds(transform: Uplink) -> bool:
-    return getattr(transform, "memory", "ef14") == "ef14"
+    kind, found = memory_of(transform), sent.vector
+    if kind == "none" or (kind == "ef14" and found is given):
+        return found, None
+    if kind != "ef14":
+        if memory is None:  # the first copy is the whole of the first vector, or what is sent if copies begin with 0
+            decoded = vector if kind == "shadow" else found
+        else:
+            decoded = vector if found is given else memory + found
+        return decoded, decoded
+    if sent.places is None:
+        return found, given - found
+    left = given.clone() if given is vector else given  # elsewhere, nothing was sent
+    return found, left.index_add_(0, sent.places, found.index_select(0, sent.places), alpha=-1)

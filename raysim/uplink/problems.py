@@ -9,7 +9,7 @@ from raysim.uplink.bounds import NormBound, adapting
 from raysim.uplink.channel import by_vector, groups
 from raysim.uplink.levels import Ternary
 from raysim.uplink.low_rank import LowRankFactors
-from raysim.uplink.memory import Remembering, is_shadow
+from raysim.uplink.memory import Remembering, memory_of
 from raysim.uplink.noise import LocalNoise
 from raysim.uplink.uplink import Uplink
 
@@ -29,7 +29,7 @@ def list_problems(key: str, transforms: Sequence[Uplink]) -> Iterator[Problem]:
             if isinstance(one, Remembering) and one.memory in ("ef21", "shadow") and not one.contracts:
                 text = f"must be none or ef14, for signs without a scale need not come nearer, got {one.memory}"
                 yield Problem(f"{key}.{place}.memory", f"{text}; set scale: mean")
-            if key == "uplink" and is_shadow(one):
+            if key == "uplink" and memory_of(one) == "shadow":
                 yield Problem(f"{key}.{place}.memory", "must be none, ef14 or ef21, got shadow, which is for downlink")
         yield from _noise_problems(key, chain)
     bounds = [place for place, one in enumerate(transforms) if isinstance(one, NormBound)]
@@ -54,9 +54,9 @@ def _noise_problems(key: str, chain: Mapping[int, Uplink]) -> Iterator[Problem]:
 def downlink_problems(transforms: Sequence[Uplink]) -> Iterator[Problem]:
     """Yields what is wrong with transforms of the server's message."""
     yield from list_problems("downlink", transforms)
-    shadows = [one.shadow for one in transforms if isinstance(one, Remembering) and is_shadow(one)]
+    shadows = [one.shadow for one in transforms if isinstance(one, Remembering) and memory_of(one) == "shadow"]
     covered = {
-        place: is_shadow(next(iter(group.values())))
+        place: memory_of(next(iter(group.values()))) == "shadow"
         for chain in by_vector(transforms).values()
         for group in groups(chain)
         for place in group
@@ -68,7 +68,7 @@ def downlink_problems(transforms: Sequence[Uplink]) -> Iterator[Problem]:
         elif not covered[place] and isinstance(one, Remembering | Ternary):
             cure = "set it" if isinstance(one, Remembering) else "take top_k with that before it"
             text = f"must have memory: shadow, for what {one.name} leaves of a model is no model; {cure}"
-        elif is_shadow(one) and isinstance(one, Remembering) and one.shadow != shadows[0]:
+        elif isinstance(one, Remembering) and memory_of(one) == "shadow" and one.shadow != shadows[0]:
             path, text = f"{path}.shadow", f"must be {shadows[0]} as that of the others, got {one.shadow}"
         if text:
             yield Problem(path, text)
@@ -87,7 +87,7 @@ def increment_problems(transforms: Sequence[Uplink], increments: Sequence[str], 
             continue
         for group in groups(chain):
             head = next(iter(group.values()))
-            if head.remembers and getattr(head, "memory", "ef14") == "ef14":
+            if memory_of(head) == "ef14":
                 continue
             for place, one in group.items():
                 what = f"{algorithm} sums up the changes that clients send ({', '.join(increments)})"

@@ -114,14 +114,16 @@ def _likely(vector: Tensor, k: int) -> tuple[NDArray[np.int64], NDArray[np.float
     more, which a sample of it tells. This is many times as fast as `torch.topk`."""
     import numpy as np
 
-    sizes = np.abs(vector.numpy())
-    some = sizes[::16]
+    numbers = vector.numpy()
+    some = np.abs(numbers[::16])
     most = len(some) - (k * 3 // 32 + 8)  # a sixteenth and a half more
     bound = np.partition(some, most)[most] if most > 0 else 0.0
-    places = np.flatnonzero(~(sizes < bound))
+    below = numbers < bound
+    below &= numbers > -bound
+    places = np.flatnonzero(np.logical_not(below, out=below))
     if len(places) < k:
-        places = np.arange(len(sizes))
-    return places, sizes[places]
+        places = np.arange(len(numbers))
+    return places, np.abs(numbers[places])
 
 
 def golomb_bits(p: float) -> float:

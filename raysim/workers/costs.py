@@ -6,7 +6,7 @@ import numpy as np
 
 from raysim.scenario import Scenario
 from raysim.terms import Buffer, ClientState, ModelKey, Record, Traffic
-from raysim.uplink.channel import shadows_each
+from raysim.uplink.memory import shadows_each
 from raysim.workers import records
 from raysim.workers.client import ClientWorker
 from raysim.workers.replies import Passes, WorkCost
@@ -75,7 +75,7 @@ def kept_bytes(worker: ClientWorker, state: Record, message: Record, update: Rec
         kept += trigger.size * records.size(update, worker.net.layout)
     if worker.algorithm.caches_clients:
         kept += worker.population.clients * records.size(worker.first_client().algorithm, worker.net.layout)
-    if shadows_each(worker.downlink):
+    if any(map(shadows_each, worker.downlink)):
         copies = worker.variant(1.0).receiving.channels(worker.downlink, worker.travelling(message))
         kept += worker.population.clients * sum(one.whole_bits for one in copies) // 8
     return kept

@@ -47,14 +47,17 @@ class Sending:
         self._shared = tuple(one.shape for one in layout.entries if one.offset < layout.cut)
         self._all = tuple(one.shape for one in layout.entries)
         self._end = sum(one.size for one in layout.entries if one.offset < layout.cut)
-        self._last: tuple[tuple[Any, ...], list[tuple[list[str], Channel]]] | None = None  # that was read
+        self._last: tuple[tuple[Any, ...], list[Channel]] | None = None  # that was read
 
     def channels(self, transforms: Sequence[Uplink], sent: Record) -> list[Channel]:
-        """Returns the channel of each vector that transforms take of a record.
+        """Returns the channel of each vector that transforms take of a record: read once for records of one shape.
 
         Raises BadInput if the record does not have what a transform takes, or if two vectors share an entry.
         """
-        return [channel for _, channel in self._read(transforms, sent)]
+        key = tuple(transforms), [(name, entry.shape) for name, entry in sent.items()]
+        if self._last is None or self._last[0] != key:
+            self._last = key, list(self._found(transforms, sent))
+        return self._last[1]
 
     def vectors(self, transforms: Sequence[Uplink], sent: Record) -> Vectors:
         """Returns the shapes of the layers of each vector that transforms take of a record; raises as `channels`."""
@@ -71,10 +74,9 @@ class Sending:
             return DecodedRecord(sent, kept, {})
         record, after, logged = sent, dict[int, Record](), dict[str, float | None]()
         squares: list[tuple[float, ...]] = []
-        for names, channel in self._read(transforms, sent):
-            parts = [sent[name] - base[name] if name in base else sent[name] for name in names]
-            pieces = [self._unpadded(part).flatten() for part in parts]
-            whole = pieces[0] if len(pieces) == 1 else torch.cat(pieces)
+        for channel in self.channels(transforms, sent):
+            names = channel.names
+            whole, split = self._joined([sent[n] - base[n] if n in base else sent[n] for n in names])
             if not len(whole):
                 continue
 
@@ -88,31 +90,32 @@ class Sending:
             logged |= found.logged
             squares.append(_squares(whole, found))
             if found.vector is not whole:
-                decoded = found.vector.split_with_sizes([len(one) for one in pieces])
-                changed = {name: self._like(sent[name], one) for name, one in zip(names, decoded, strict=True)}
-                record = {**record, **{n: base[n] + one if n in base else one for n, one in changed.items()}}
+                changed = zip(names, split(found.vector), strict=True)
+                record = {**record, **{n: base[n] + one if n in base else one for n, one in changed}}
         return DecodedRecord(record, after, {**_norms(squares, any(one.remembers for one in transforms)), **logged})
 
     def joined(self, sent: Record) -> tuple[Tensor, Callable[[Tensor], Record], list[str]]:
         """Returns the vector of all entries that are shaped like the model, a function that puts another one in its
         place, and the names of the other entries."""
-        keys = self._keys((), 0, sent)
-        taken = [self._unpadded(sent[key]) for key in keys]
+        names = self._keys((), 0, sent)
+        whole, split = self._joined([sent[name] for name in names])
+        others = [name for name in sent if name not in names]
+        return whole, lambda vector: {**sent, **dict(zip(names, split(vector), strict=True))}, others
 
-        def put_back(vector: Tensor) -> Record:
-            pieces = vector.split_with_sizes([len(one) for one in taken])
-            return {**sent, **{key: self._like(sent[key], one) for key, one in zip(keys, pieces, strict=True)}}
+    def _joined(self, entries: Sequence[Tensor]) -> tuple[Tensor, Callable[[Tensor], list[Tensor]]]:
+        """Returns entries as one vector without padding, and a function that divides such a vector into entries."""
+        pieces = [
+            torch.cat((one[: self._end], one[self._layout.cut :])) if self._is_padded(one) else one.flatten()
+            for one in entries
+        ]
 
-        return torch.cat(taken), put_back, [key for key in sent if key not in keys]
+        def split(vector: Tensor) -> list[Tensor]:
+            parts = vector.split_with_sizes([len(piece) for piece in pieces])
+            return [self._like(entry, part) for entry, part in zip(entries, parts, strict=True)]
 
-    def _read(self, transforms: Sequence[Uplink], sent: Record) -> list[tuple[list[str], Channel]]:
-        """Returns the names of the entries of each vector, and its channel: once for records of one shape."""
-        key = tuple(transforms), [(name, entry.shape) for name, entry in sent.items()]
-        if self._last is None or self._last[0] != key:
-            self._last = key, list(self._found(transforms, sent))
-        return self._last[1]
+        return pieces[0] if len(pieces) == 1 else torch.cat(pieces), split
 
-    def _found(self, transforms: Sequence[Uplink], sent: Record) -> Iterator[tuple[list[str], Channel]]:
+    def _found(self, transforms: Sequence[Uplink], sent: Record) -> Iterator[Channel]:
         places: dict[str, int] = {}  # by entry: of the first transform that takes it
         for taken, members in by_vector(transforms).items():
             place = min(members)
@@ -123,7 +126,7 @@ class Sending:
                 raise BadInput(f"{self._link}.{place}.entries", f"{text}, got {got}; leave `entries` out of both")
             places |= dict.fromkeys(names, place)
             shapes = tuple(shape for name in names for shape in self._shapes_of(sent[name]))
-            yield names, Channel(self._link, members, shapes, taken)
+            yield Channel(self._link, members, shapes, taken, names)
 
     def _keys(self, taken: tuple[str, ...], place: int, sent: Record) -> list[str]:
         """Returns the names of the entries that are joined to a vector. place: of the first transform that takes it."""
@@ -146,9 +149,6 @@ class Sending:
         if entry.ndim == 1 and len(entry) in (self._layout.size, self._layout.cut):
             return self._all if len(entry) == self._layout.size else self._shared
         return (tuple(entry.shape),) if entry.numel() else ()
-
-    def _unpadded(self, entry: Tensor) -> Tensor:
-        return torch.cat((entry[: self._end], entry[self._layout.cut :])) if self._is_padded(entry) else entry
 
     def _like(self, entry: Tensor, piece: Tensor) -> Tensor:
         if not self._is_padded(entry):
