@@ -78,8 +78,8 @@ from raysim.algorithms.push_pull import PushPull as PushPull
 from raysim.algorithms.push_sum import PushSum as PushSum
 from raysim.algorithms.rules import ServerRule as ServerRule
 from raysim.algorithms.scaffold import Scaffold as Scaffold
-from raysim.algorithms.setting import Setting as Setting
 from raysim.algorithms.sgp import SGP as SGP
+from raysim.algorithms.signatures import Setting as Setting
 from raysim.algorithms.staleness import StalenessFunction as StalenessFunction
 from raysim.algorithms.swift import SWIFT as SWIFT
 from raysim.parts.part import names_of

@@ -10,7 +10,7 @@ from raysim.runs.machines import environment
 from raysim.runs.place import connect, hired
 from raysim.scenario import Scenario
 from raysim.scenario.resources import Nodes
-from raysim.workers.device import stand_in
+from raysim.workers.workshop import stand_in
 
 _LITTLE_DISK = 1 << 30  # bytes
 _CAPABILITIES = ("default", "avx2", "avx512")  # a CPU that has one of these has all before it

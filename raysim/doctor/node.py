@@ -15,7 +15,7 @@ from actors import this_machine
 from raysim.doctor.room import memory
 from raysim.runs.record import installed
 from raysim.version import __version__
-from raysim.workers.device import stand_in, stand_in_bytes
+from raysim.workers.workshop import stand_in, stand_in_bytes
 from results.location import UnknownLocation, location, reaching
 
 _SMI = ["nvidia-smi", "--query-gpu=name,memory.total,memory.free", "--format=csv,noheader,nounits"]

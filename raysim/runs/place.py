@@ -20,7 +20,7 @@ from raysim.runs.execution import Execution
 from raysim.runs.machines import environment, pin
 from raysim.runs.observing import NewRows
 from raysim.scenario import Scenario
-from raysim.workers.device import gpus_here, stand_in
+from raysim.workers.workshop import gpus_here, stand_in
 from results.texts import count
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from pydantic import Field
 from raysim.parts.part import OneOf, Rounds, Unit
 from raysim.parts.rng import generator as keyed
 from raysim.world.mixing import WEIGHTINGS, OwnWeights, Weighting
-from raysim.world.random_topology import ErdosRenyi, RandomEdges, Regular, SmallWorld
-from raysim.world.redrawn import Redrawn
+from raysim.world.random_topology import ErdosRenyi, RandomEdges, Redrawn, Regular, SmallWorld
 from raysim.world.topology import Complete, Edges, Grid, Line, Ring, Star, Topology, require_graph
 
 if TYPE_CHECKING:

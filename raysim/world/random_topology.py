@@ -1,4 +1,4 @@
-"""Random graphs of peers, drawn once, or anew every few rounds."""
+"""Graphs of peers that may change during a run, by rounds or by virtual time, and random ones."""
 
 from __future__ import annotations
 
@@ -8,13 +8,30 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import numpy as np
 from pydantic import Field
 
-from raysim.parts.part import Count, Fraction, Unit
-from raysim.world.redrawn import Redrawn
+from raysim.parts.part import Count, Fraction, Positive, Rounds, Unit
+from raysim.world.availability import times_over
+from raysim.world.topology import Topology
 
 if TYPE_CHECKING:
     import networkx as nx
 
 DRAWS = 100  # draws without a connected graph after which an error is raised
+
+
+class Redrawn(Topology):
+    """A topology with a graph for each epoch. A subclass adds its `name`."""
+
+    redraw_every: Rounds | None = None
+    """Number of rounds after which the graph changes. null: one graph for the whole run."""
+    period_s: Annotated[Positive, Unit("s")] | None = None
+    """Seconds of virtual time after which the graph changes; `redraw_every` does not count then. Peers that do not wait
+    for each other need it, if the graph is to change. A message is mixed as long as its edge is there."""
+
+    def epoch(self, round: int) -> int:
+        return round // self.redraw_every if self.redraw_every and self.period_s is None else 0
+
+    def epoch_at(self, round: int, time: float) -> int:
+        return self.epoch(round) if self.period_s is None else times_over(self.period_s, time)
 
 
 class RandomTopology(Redrawn):

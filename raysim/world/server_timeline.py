@@ -21,10 +21,9 @@ from raysim.parts.rng import Stream
 from raysim.terms import Arrival, ModelKey, Moment, Round, Trigger
 from raysim.world.clock import Clock, Horizon
 from raysim.world.delay import Cost, duration_of
-from raysim.world.flights import Flights, Waiting
 from raysim.world.picker import PolicyPicker, new_picker
 from raysim.world.roster import Tiers
-from raysim.world.server_happening import Closed, Dispatched, Ended, Happening, Started, Stepped
+from raysim.world.server_happening import Closed, Dispatched, Ended, Flights, Happening, Started, Stepped, Waiting
 from raysim.world.steady import Steady
 from raysim.world.world import World
 

@@ -7,9 +7,8 @@ from raysim.parts.rng import Stream
 from raysim.terms import Arrival
 from raysim.world.clock import Clock
 from raysim.world.delay import Delay, duration_of
-from raysim.world.flights import Flights
 from raysim.world.picker import PolicyPicker
-from raysim.world.server_happening import Dispatched, Happening
+from raysim.world.server_happening import Dispatched, Flights, Happening
 
 
 class Steady(NamedTuple):

@@ -10,8 +10,7 @@ from conftest import digits
 import raysim
 from raysim.parts.process import isolated
 from raysim.scenario import parse_scenario
-from raysim.workers.device import CONTEXT_BYTES, STAND_IN, open_device
-from raysim.workers.workshop import Workshop
+from raysim.workers.workshop import CONTEXT_BYTES, STAND_IN, Workshop, open_device
 
 
 @pytest.fixture(autouse=True)

@@ -13,8 +13,7 @@ import raysim
 from raysim.parts.errors import ScenarioError
 from raysim.world import Topology, World
 from raysim.world.clock import Horizon
-from raysim.world.directed_topology import DirectedRing, ExponentialGraph
-from raysim.world.equi_topology import EquiDyn
+from raysim.world.directed_topology import DirectedRing, EquiDyn, ExponentialGraph
 from raysim.world.gossip_timeline import GossipTimeline
 from raysim.world.matchings import Matching
 from raysim.world.random_topology import ErdosRenyi
