@@ -13,11 +13,7 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     Field,
-    PydanticSchemaGenerationError,
-    TypeAdapter,
-    ValidationError,
 )
-from pydantic.errors import PydanticUserError
 
 from raysim.parts.errors import nearest
 from raysim.parts.own import WrongClass, import_class, path_of
@@ -76,25 +72,18 @@ def argument_problems(
     """Yields (argument, what is wrong with it) for arguments that a function cannot be called with.
 
     offered: arguments that it gets without being given them, if it has parameters of these names. first: how many
-    positional arguments come before these. Types are checked where the function's annotations are simple ones.
+    positional arguments come before these.
     """
     try:
-        signature = inspect.signature(function, eval_str=True)
-    except (TypeError, ValueError, NameError):  # C functions have none, and annotations may name what is not there
-        try:
-            signature = inspect.signature(function)
-        except (TypeError, ValueError):
-            return
-    every = list(signature.parameters.values())
+        every = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # C functions have none
+        return
     open_ended = any(parameter.kind is parameter.VAR_KEYWORD for parameter in every)
     by_name = {p.name: p for p in every[first:] if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
-    for name, value in given.items():
-        if name not in by_name:
-            if not open_ended:
-                known = ", ".join(by_name) or "none"
-                yield name, f"unknown argument{nearest(name, by_name)}; known here: {known}"
-        elif text := _wrong(by_name[name].annotation, value):
-            yield name, text
+    for name in given:
+        if name not in by_name and not open_ended:
+            known = ", ".join(by_name) or "none"
+            yield name, f"unknown argument{nearest(name, by_name)}; known here: {known}"
     for name, parameter in by_name.items():
         if parameter.default is parameter.empty and name not in given and name not in offered:
             yield name, "must be given, got nothing"
@@ -127,20 +116,6 @@ def parameters_of(function: Callable[..., Any]) -> Mapping[str, inspect.Paramete
         return inspect.signature(function).parameters
     except (TypeError, ValueError):
         return {}
-
-
-def _wrong(annotation: Any, value: Any) -> str | None:
-    """Returns what is wrong with a value; None if nothing is, or the annotation is missing or not a simple one."""
-    if annotation is inspect.Parameter.empty:
-        return None
-    try:
-        TypeAdapter(annotation).validate_json(json.dumps(value), strict=True)
-    except ValidationError as error:
-        must = error.errors()[0]["msg"].replace("Input should", "must")
-        return f"{must}, got {value!r}"
-    except (PydanticSchemaGenerationError, PydanticUserError):
-        return None
-    return None
 
 
 def as_function(value: Any, base: type, *kept: str) -> Any:

@@ -6,13 +6,14 @@ fingerprints: hashes of their content, which are the same on every machine.
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from raysim.data.cache import cache_folder
+import numpy as np
+
+from raysim.data.cache import kept
 from raysim.parts.own_code import Sources, parts_in, sources_in
 from raysim.scenario.resources import computes_on
 from raysim.scenario.schema import Scenario
@@ -37,7 +38,12 @@ def fingerprint(path: str | Path) -> str | None:
             return None
         size = sum(stat.st_size for _, stat in stats)
         seen = _short(json.dumps([(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]).encode())
-        return _remembered(where, seen) if size >= LARGE else _of(where, seen)
+        if size < LARGE:
+            return _of(where, seen)
+        names = (str(where).encode(), seen.encode())
+        return (
+            kept("fingerprints", names, lambda: np.frombuffer(_of(where, seen).encode(), np.uint8)).tobytes().decode()
+        )
     except OSError:  # the run reports it when it reads the file
         return None
 
@@ -61,28 +67,6 @@ def _of(where: Path, seen: str) -> str:
             content = hashlib.file_digest(stream, "sha256").digest()
         hashed.update(name.encode() + b"\0" + content)
     return hashed.hexdigest()[:16]
-
-
-@lru_cache(maxsize=1024)
-def _remembered(where: Path, seen: str) -> str:
-    """Returns what `_of` returns, from a cache if this or another process has read the same files before."""
-    known = cache_folder("fingerprints")
-    entry = known / _short(str(where).encode())
-    try:
-        before, found = entry.read_text().split()
-        if before == seen:
-            return found
-    except (OSError, ValueError):  # not known yet
-        pass
-    found = _of(where, seen)
-    try:
-        known.mkdir(parents=True, exist_ok=True)
-        new = entry.with_suffix(f".{os.getpid()}")
-        new.write_text(f"{seen} {found}\n")
-        new.replace(entry)
-    except OSError:  # nowhere to cache it, so it will be read again
-        pass
-    return found
 
 
 def _short(content: bytes) -> str:

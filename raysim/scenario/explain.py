@@ -1,7 +1,7 @@
 """Turns pydantic's errors about a scenario into problems in terms of the keys of its file."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from typing import Any, get_origin
@@ -56,7 +56,7 @@ def _problem(details: ErrorDetails, schema: type[Part], raw: dict[str, Any]) -> 
         return path, f"must be a key of text, got {quoted(details['input'])}; put it in quotes"
     if kind == "extra_forbidden":
         known = list(part.model_fields) if part else []
-        paths = _elsewhere(str(keys[-1]), path.rpartition(".")[0], schema, raw)
+        paths = _elsewhere(str(keys[-1]), path.rpartition(".")[0], schema)
         meant = f" (did you mean {' or '.join(map(repr, paths[:3]))}?)" if paths else nearest(keys[-1], known)
         return path, f"unknown key{meant}; known here: {', '.join(known)}"
     if kind == "missing":
@@ -74,28 +74,27 @@ def _problem(details: ErrorDetails, schema: type[Part], raw: dict[str, Any]) -> 
     return path, f"{must}, got {quoted(value)}{nearest(value, options)}"
 
 
-def _elsewhere(key: str, at: str, root: type[Part], raw: dict[str, Any]) -> list[str]:
-    """Returns the paths that are probably meant by an unknown key: the shortest ones of the same last word, in parts
-    that the file names. None where another part has the key just there.
+def _elsewhere(key: str, at: str, root: type[Part]) -> list[str]:
+    """Returns the paths that are probably meant by an unknown key: the shortest ones of the same last word, rather of
+    blocks than of parts, and within the block. None where another part has the key just there.
 
     at: the path of the block that has it.
     """
-    here = f"{at}.{key}" if at else key
-    every = _places(root).get(key, [])
-    if any(path == here for path, _ in every):
+    known = _places(root).get(key, {})
+    if (f"{at}.{key}" if at else key) in known:
         return []
-    had = list(dict.fromkeys(path for path, owner in every if _has(raw, path.split(".")[:-1], owner, root)))
-    found = [path for path in had if at and path.startswith(f"{at}.")] or had  # rather within the block
+    every = [path for path, of_block in known.items() if of_block] or [*known]
+    found = [path for path in every if at and path.startswith(f"{at}.")] or every
     words = min((path.count(".") for path in found), default=0)
     return [path for path in found if path.count(".") == words]
 
 
 @cache  # because going through all parts takes ten times as long as checking a file
-def _places(root: type[Part]) -> dict[str, list[tuple[str, type[Part]]]]:
-    """Returns the dotted paths of all keys, each with the block or part that has it, by their last words."""
-    found: dict[str, list[tuple[str, type[Part]]]] = {}
+def _places(root: type[Part]) -> dict[str, dict[str, bool]]:
+    """Returns the dotted paths of all keys, by their last words, each with whether it is of a block."""
+    found: dict[str, dict[str, bool]] = {}
     for path, owner, _ in walk(root):
-        found.setdefault(path.rpartition(".")[2], []).append((path, owner))
+        found.setdefault(path.rpartition(".")[2], {})[path] = not names_of(owner)
     return found
 
 
@@ -107,18 +106,6 @@ def walk(owner: type[Part], above: str = "") -> Iterator[tuple[str, type[Part], 
         yield above + key, owner, annotation
         for part in parts_of(annotation):
             yield from walk(part, f"{above}{key}.")
-
-
-def _has(raw: Any, keys: Sequence[str], owner: type[Part], root: type[Part]) -> bool:
-    """Returns whether a file has the block or the part at a path. A block that it leaves out is there, with its
-    defaults; a list is not."""
-    found = [raw]
-    for key in keys:
-        held = [one[key] for one in found if isinstance(one, dict) and key in one]
-        found = [one for value in held for one in (value if isinstance(value, list | tuple) else [value])]
-    if names := names_of(owner):
-        return any(isinstance(block := spell_out(one), dict) and block.get("name") in names for one in found)
-    return bool(found) or not isinstance(root.model_fields[keys[0]].default, tuple)
 
 
 def shown(key: int | str) -> str:

@@ -14,7 +14,6 @@ from command_line import command
 from conftest import Raw, digits, override
 from data_sets import load, part
 from same_bits import same_on_ray
-from scipy.sparse import csr_matrix
 
 import raysim
 from raysim import parse_scenario
@@ -191,19 +190,6 @@ def test_every_use_of_samples_works_with_arrays(tmp_path: Path) -> None:
 def test_arrays_of_objects_are_what_they_hold() -> None:
     assert InMemory.of(X.astype(object)) == InMemory.of(X)
     assert InMemory.of(Y.astype(object)) == InMemory.of(Y)
-    with pytest.raises(ValueError, match="rows of one shape"):
-        InMemory.of(np.array([np.zeros(2), np.zeros(3)], dtype=object))
-    with pytest.raises(ValueError, match="got 2 masked ones"):
-        InMemory.of(np.ma.masked_array([1, 2, 3], mask=[True, True, False]))
-    with pytest.raises(ValueError, match="got 1 missing ones, the first in row 2; leave"):
-        InMemory.of(np.array([[1, 2], [3, 4], [5, None]], dtype=object))
-    for sparse, cure in ((csr_matrix(X), "x.toarray()"), (torch.zeros(2, 2).to_sparse(), "x.to_dense()")):
-        with pytest.raises(ValueError, match=f"give {re.escape(cure)}"):
-            InMemory.of(sparse)
-    with pytest.raises(ValueError, match=r"rows of one shape: .*; pad or cut them"):
-        InMemory.of([[1, 2], [3]])
-    assert InMemory.of(np.array(["a", "bcd"], dtype=np.dtypes.StringDType())) == InMemory.of(np.array(["a", "bcd"]))
-    assert InMemory.of(np.ma.masked_array([1, 2])).shape == (2,)
 
 
 @pytest.mark.parametrize("user", [np.where(Y, Y, np.nan), np.array(["", "a", "b"])[Y]])

@@ -59,22 +59,6 @@ def test_a_partition_must_divide_the_samples(name: str, wrong: str, tmp_path: Pa
     refused(tmp_path, raw, f"data.partition: broken_parts:{name}.split: {wrong}")
 
 
-@pytest.mark.parametrize(
-    ("shares", "wrong"),
-    [
-        ("zeros", "must have a finite sum above 0, got 0.0"),
-        ("nan", "must be at least 0, got nan for client 1"),
-        ("negative", "must be at least 0, got -1.0 for client 1"),
-        ("few", "must return an array of numbers (6,), one for each client, got float64 of shape (5,)"),
-        ("list", "must return an array of numbers (6,), one for each client, got list"),
-    ],
-)
-def test_sizes_must_be_shares_of_all_clients(shares: str, wrong: str, tmp_path: Path) -> None:
-    sizes = {"name": "broken_parts:WrongShares", "wrong": shares}
-    raw = digits(data__clients=6, data__partition={"name": "iid", "sizes": sizes})
-    refused(tmp_path, raw, f"data.partition.sizes: broken_parts:WrongShares.shares: {wrong}")
-
-
 def test_some_client_that_trains_must_get_samples(tmp_path: Path) -> None:
     """Here only the last of six, which is unseen, has any."""
     partition = {"name": "indices", "rows": [[]] * 5 + [[0, 1]]}

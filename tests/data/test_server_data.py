@@ -11,11 +11,9 @@ from pydantic import TypeAdapter
 
 from raysim import ScenarioError, parse_scenario
 from raysim.algorithms import Central, Record, Round
-from raysim.data import SERVER_DATA, Dataset, Federation, ServerData, Split, federate, federated
-from raysim.data.federation.server import InDomain, Rows, ServerSamples
+from raysim.data import SERVER_DATA, Federation, ServerData, federate, federated
 from raysim.data.sources.images import Digits, channel_statistics
 from raysim.data.sources.pixels import fit
-from raysim.parts.errors import BadInput
 from raysim.parts.part import OneOf
 
 SERVER: TypeAdapter[Any] = TypeAdapter(Annotated[ServerData, OneOf(SERVER_DATA)])
@@ -191,58 +189,6 @@ def test_other_data_must_be_right_too(changes: Raw, expected: str) -> None:
     with pytest.raises(ScenarioError) as error:
         parse_scenario(digits(server_data={"name": "out_of_domain", **changes}))
     assert expected in str(error.value)
-
-
-class FirstTestSamples(InDomain):
-    """The first test samples, changed as a test says."""
-
-    name: str = "first_test_samples"
-    change: str = "none"
-
-    def draw(self, dataset: Dataset, available: Rows, generator: np.random.Generator) -> tuple[ServerSamples, Rows]:
-        rows = available["test"][: self.samples]
-        split, none = dataset.test.take(rows), dataset.test.take(rows[:0])
-        changed = {
-            "labels": Split(split.x, split.y + 7),
-            "type": Split(split.x.astype(np.float64), split.y),
-            "nobody": none,
-        }
-        taken = {"train": rows[:0], "test": rows + 10**4 if self.change == "rows" else rows}
-        samples = changed.get(self.change, split)
-        return ServerSamples(samples, dataset.num_classes, dataset.mean, dataset.std, True, none), taken
-
-
-@pytest.mark.parametrize(
-    ("change", "wrong"),
-    [
-        ("labels", "labels must be 0 to 9, as num_classes says, got 7 to 16"),
-        ("type", "x must be uint8, int16, int32 or float32, got float64; convert it, with astype"),
-        ("nobody", "must hold samples, got none"),
-        ("rows", "rows must be among the available ones, got 10000 of test"),
-    ],
-)
-def test_what_a_users_own_class_draws_must_fit_together(change: str, wrong: str) -> None:
-    data = federated(Digits).model_validate(SPLIT)
-    with pytest.raises(BadInput) as refused:
-        federate(data, FirstTestSamples(samples=40, change=change), 0)
-    assert refused.value.problem.text.endswith(f"first_test_samples.draw: {wrong}")
-
-
-@pytest.mark.parametrize(
-    ("returned", "got"),
-    [(None, "NoneType"), ((None, {}), "tuple"), ("no rows of train", "rows of test")],
-    ids=["nothing", "no samples", "no rows of train"],
-)
-def test_what_a_users_own_class_draws_must_be_samples_and_rows(returned: Any, got: str) -> None:
-    class Odd(FirstTestSamples):
-        name: str = "odd"
-
-        def draw(self, *given: Any) -> Any:
-            samples, taken = super().draw(*given)
-            return (samples, {"test": taken["test"]}) if isinstance(returned, str) else returned
-
-    with pytest.raises(BadInput, match=f"odd.draw: must return ServerSamples and a dict .* train and test, got {got}$"):
-        federate(federated(Digits).model_validate(SPLIT), Odd(samples=40), 0)
 
 
 def test_clients_of_an_out_of_domain_server_must_have_images() -> None:

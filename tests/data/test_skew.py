@@ -60,17 +60,3 @@ def test_what_cannot_be_changed_is_told(tmp_path: Path) -> None:
         with pytest.raises(raysim.RunFailed, match=f"data.skew: .* {complaint}"):
             raysim.run(parse_scenario(raw), out=tmp_path, inline=True)
     assert issubclass(BadInput, ValueError)
-
-
-@pytest.mark.parametrize(("returned", "got"), [(None, "NoneType"), (np.zeros(3), r"float64 of shape \(3,\)")])
-def test_a_change_to_what_are_no_inputs_is_told_by_its_key(returned: Any, got: str) -> None:
-    class Odd(FeatureSkew):
-        name: str = "odd"
-
-        def change(self, x: Any, client: int, clients: int, draw: Any) -> Any:
-            return returned
-
-    with pytest.raises(
-        BadInput, match=rf"data.skew: .*Odd.change: must return .* inputs' shape, \(\d+, 8, 8, 1\), got {got}"
-    ):
-        seen(Odd(), 0)

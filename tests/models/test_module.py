@@ -103,8 +103,6 @@ def test_a_module_starts_from_the_weights_of_a_file(tmp_path: Path) -> None:
             for path in ("os:system", "subprocess:Popen", "builtins:exec", "torch:os.system")
         ),
         ({"module": "own_modules:Net", "args": {"hiden": 1}}, "model.args.hiden: unknown argument (did you mean"),
-        ({"module": "own_modules:Net", "args": {"hidden": 1.5}}, "model.args.hidden: must be a valid integer, got 1.5"),
-        ({"module": "own_modules:Net", "args": {"rates": ["a"]}}, "model.args.rates: must be a valid number, got"),
         ({"module": "torch.nn:Linear"}, "model.args.in_features: must be given, got nothing"),
     ],
 )

@@ -12,7 +12,6 @@ from raysim.algorithms import SGP, Buffer, Central, FedRolex, Inbox, Peer
 from raysim.algorithms.staleness import StalenessFunction
 from raysim.data import Dataset, Source, Split, Tokens
 from raysim.data.federation.partition import Partitioner
-from raysim.data.federation.sizes import Sizes
 from raysim.engine.progress import Progress
 from raysim.local.optimizers import Optimizer
 from raysim.models import ModelPart
@@ -373,24 +372,6 @@ class MayGiveNothing(GivesNothing):
     @property
     def may_be_empty(self) -> bool:
         return True
-
-
-class WrongShares(Sizes):
-    """Returns no shares of all clients."""
-
-    name: str = "wrong_shares"
-    wrong: str
-
-    def shares(self, clients: int, generator: np.random.Generator) -> Any:
-        ones = np.ones(clients)
-        second = np.eye(clients)[1]
-        return {
-            "zeros": 0 * ones,
-            "nan": np.where(second, np.nan, ones),
-            "negative": ones - 2 * second,
-            "few": ones[1:],
-            "list": list(ones),
-        }[self.wrong]
 
 
 class LeavesOneOut(RightPartition):

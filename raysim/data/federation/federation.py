@@ -8,7 +8,7 @@ import numpy as np
 from raysim.data.dataset import IGNORED, Dataset, Split
 from raysim.data.federation.federated import Federated
 from raysim.data.federation.holdings import Holdings, distinct, divide_alike, hold_out, set_aside
-from raysim.data.federation.server import NO_PUBLIC, Public, ServerData, ServerSamples, drawn
+from raysim.data.federation.server import NO_PUBLIC, Public, ServerData, ServerSamples
 from raysim.data.federation.skew import FeatureSkew, mislabel
 from raysim.data.loaded import load
 from raysim.data.named import NamedArrays, same
@@ -114,9 +114,7 @@ class Federation(Dataset):
         if self.skew is None:
             return x
         stream, tested = Stream(self.seed, "feature skew"), int(split is self.test)
-        changed = self.skew.change(x, client, self.clients, lambda place: stream(client, int(rows[place]), tested))
-        self.skew.require_like(x, changed)
-        return changed
+        return self.skew.change(x, client, self.clients, lambda place: stream(client, int(rows[place]), tested))
 
     def partition_table(self) -> dict[str, np.ndarray]:
         """Counts samples by client, split and label. Combinations without samples are left out.
@@ -153,7 +151,7 @@ def divide(
     evaluated = distinct(held_out.rows, len(dataset.test)) if tested == "test" else np.arange(len(dataset.test))
     available = {"train": distinct(trained, len(dataset.train)), "test": evaluated}
     with located("server_data"):
-        server, taken = drawn(server_data, dataset, available, generator(seed, "server data"))
+        server, taken = server_data.draw(dataset, available, generator(seed, "server data"))
     with located("public"):
         shared, places = _shared(data, dataset, public)
         public_rows = public.draw(shared, generator(seed, "public"))

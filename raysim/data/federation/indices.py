@@ -19,8 +19,7 @@ class Indices(Partitioner):
     """Gives each client the training samples that a file, or the key `rows`, lists for it.
 
     Samples are numbered from 0 in the order in which the data set stores its training samples. A JSON file holds a list
-    of lists, or {client: list}. An .npz file holds an array for each client, named by its number, such as `0` or
-    `client_0`, or one array `client` (n,) with the client of each sample, -1 for nobody's.
+    of lists. An .npz file holds an array `client` (n,) with the client of each sample, -1 for nobody's.
     """
 
     name: str = "indices"
@@ -70,20 +69,14 @@ class Indices(Partitioner):
         if self.path is None:
             return [_integers(list(part), f"client {client}") for client, part in enumerate(self.rows or ())]
         if Path(self.path).suffix == ".npz":
-            found: Any = load_npz(self.path)
-        else:
-            found = _read_json(location(self.path).expanduser())
-        if isinstance(found, list):
-            return [_integers(part, f"client {client}") for client, part in enumerate(found)]
-        if not isinstance(found, dict):
-            raise BadValue(f"{self.path!r} must hold a list of lists, or lists by client, got {found!r}")
-        if set(found) == {"client"}:
-            return _by_client(_integers(found["client"], "the array `client`"), samples)
-        numbers = {int(number): name for name in found if (number := name.removeprefix("client_")).isdecimal()}
-        if sorted(numbers) != list(range(len(found))):
-            text = f"names must be the clients' numbers from 0 to {len(found) - 1}, got {sorted(found)[:5]!r}"
-            raise BadValue(f"{text}; name them so")
-        return [_integers(found[numbers[client]], f"client {client}") for client in sorted(numbers)]
+            arrays = load_npz(self.path)
+            if "client" not in arrays:
+                raise BadValue(f"{self.path!r} must hold an array `client`, got {sorted(arrays)[:5]!r}; name it so")
+            return _by_client(_integers(arrays["client"], "the array `client`"), samples)
+        found = _read_json(location(self.path).expanduser())
+        if not isinstance(found, list):
+            raise BadValue(f"{self.path!r} must hold a list of lists, got {type(found).__name__}; write it so")
+        return [_integers(part, f"client {client}") for client, part in enumerate(found)]
 
 
 def _read_json(path: Path) -> Any:

@@ -10,7 +10,7 @@ from pydantic_core import CoreSchema
 
 from raysim.data.dataset import Dataset, Split
 from raysim.data.federation.label_skew import draw_mix
-from raysim.data.loaded import load, wrong_with
+from raysim.data.loaded import load
 from raysim.data.named import by_name, shape_of, shape_text
 from raysim.data.sources.images import Images
 from raysim.data.sources.pixels import fit
@@ -52,36 +52,9 @@ class ServerData(Part):
     def draw(self, dataset: Dataset, available: Rows, generator: np.random.Generator) -> tuple[ServerSamples, Rows]:
         """Returns the server's samples, and those of the available rows that they take from clients and evaluations.
 
-        Raises ValueError if too few rows would be left.
+        Samples fit the clients' data, and rows are among the available ones. Raises ValueError if too few rows would be
+        left.
         """
-
-
-def drawn(
-    server_data: ServerData, dataset: Dataset, available: Rows, generator: np.random.Generator
-) -> tuple[ServerSamples, Rows]:
-    """Returns what `draw` does. Raises ValueError if that does not fit together, which a user's own class can miss."""
-    must = "must return ServerSamples and a dict of rows by split, train and test, got"
-    match server_data.draw(dataset, available, generator):
-        case (ServerSamples() as server, {"train": _, "test": _} as taken):
-            pass
-        case (ServerSamples(), dict() as taken):
-            raise BadValue(f"{server_data.name}.draw: {must} rows of {', '.join(map(str, taken)) or 'none'}")
-        case returned:
-            raise BadValue(f"{server_data.name}.draw: {must} {type(returned).__name__}")
-    if isinstance(server_data, NoServerData):
-        return server, taken
-    found, loss = server.split, dataset.loss if server.in_domain else "cross_entropy"
-    wrong = wrong_with(Dataset(found, found, server.num_classes, server.mean, server.std, loss))
-    wrong = wrong.removeprefix("train: ") if wrong else None
-    if not wrong and not found.pixels and shape_of(found.x) != shape_of(dataset.train.x):
-        must, got = shape_text(shape_of(dataset.train.x)), shape_text(shape_of(found.x))
-        wrong = f"x must have the shape of the clients' inputs, {must}, got {got}"
-    for split, rows in taken.items():
-        if not wrong and len(strangers := np.setdiff1d(rows, available[split])):
-            wrong = f"rows must be among the available ones, got {strangers[0]} of {split}"
-    if wrong:
-        raise BadValue(f"{server_data.name}.draw: {wrong}")
-    return server, taken
 
 
 class NoServerData(ServerData):

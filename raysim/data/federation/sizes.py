@@ -1,11 +1,9 @@
 """Sizes of clients: how many samples each of them gets, for partitions that let this be chosen."""
 
 from abc import abstractmethod
-from typing import Any
 
 import numpy as np
 
-from raysim.parts.errors import BadValue
 from raysim.parts.part import NonNegative, Part, Positive
 
 
@@ -19,26 +17,9 @@ class Sizes(Part):
         """Returns each client's share of the samples, (clients,), at least 0, of any sum but 0."""
 
     def draw(self, samples: int, clients: int, generator: np.random.Generator) -> np.ndarray:
-        """Returns each client's number of samples, int64 (clients,): one for each, and its share of all others.
-
-        Raises ValueError if `shares` are no shares.
-        """
+        """Returns each client's number of samples, int64 (clients,): one for each, and its share of all others."""
         shares = self.shares(clients, generator)
-        if wrong := _wrong_shares(shares, clients):
-            raise BadValue(f"{self.name}.shares: {wrong}", "sizes")
         return 1 + cut(samples - clients, shares / shares.sum())
-
-
-def _wrong_shares(shares: Any, clients: int) -> str | None:
-    """Returns what is wrong with what `shares` returned for so many clients; None if nothing is."""
-    if not isinstance(shares, np.ndarray) or shares.shape != (clients,) or shares.dtype.kind not in "fiu":
-        got = f"{shares.dtype} of shape {shares.shape}" if isinstance(shares, np.ndarray) else type(shares).__name__
-        return f"must return an array of numbers ({clients},), one for each client, got {got}"
-    if (wrong := shares[~(shares >= 0)]).size:
-        return f"must be at least 0, got {wrong[0]} for client {np.flatnonzero(~(shares >= 0))[0]}"
-    if not 0 < (total := shares.sum()) < np.inf:
-        return f"must have a finite sum above 0, got {total}"
-    return None
 
 
 def cut(samples: int, shares: np.ndarray) -> np.ndarray:

@@ -2,13 +2,12 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import model_validator
 
 from raysim.data.federation.holdings import Holdings
-from raysim.parts.errors import BadInput
 from raysim.parts.part import Fraction, Part, Positive, Share
 from raysim.parts.rng import Stream, generator
 
@@ -30,15 +29,6 @@ class FeatureSkew(Part):
         x: inputs (n, ...), float32; images (n, height, width, channels) with pixels from 0 to 1. draw: gives
         generators for the samples of x, each to be used before the next call.
         """
-
-    def require_like(self, x: np.ndarray, changed: Any) -> None:
-        """Raises BadInput unless what `change` returned is an array of numbers in the shape of x."""
-        array = isinstance(changed, np.ndarray)
-        if array and changed.shape == x.shape and changed.dtype.kind in "fiub":
-            return
-        got = f"{changed.dtype} of shape {changed.shape}" if array else type(changed).__name__
-        text = f"{self.name}.change: must return an array of numbers in the inputs' shape, {x.shape}, got {got}"
-        raise BadInput("data.skew", text)
 
     def problems(self, x: np.ndarray) -> list[str]:
         """Lists why the stored inputs (n, ...) cannot be changed so."""

@@ -30,23 +30,15 @@ class InMemory:
     @classmethod
     def of(cls, values: Any) -> InMemory:
         """Makes one of an array, of a tensor, or of a series or list that numpy makes an array of."""
-        if isinstance(values, np.ma.MaskedArray) and (masked := int(np.ma.getmaskarray(values).sum())):
-            raise ValueError(f"an array must have a value everywhere, got {masked} masked ones; fill them, with filled")
         values = as_array(values)
         array = np.ascontiguousarray(values).reshape(np.shape(values))  # the former makes 0-d arrays 1-d
         if array.dtype == object:  # such as a pandas series of texts
-            if any(isinstance(value, list | tuple | np.ndarray) for value in array.flat):
-                raise ValueError("an array must have rows of one shape, got an array of arrays; pad or cut them")
             # NaN does not equal itself, and of pandas' NA that is not known.
             lacks = np.array([value is None or str(value == value) != "True" for value in array.flat])
             if missing := int(lacks.sum()):
-                row = int(lacks.argmax()) // max(array[0].size if array.ndim > 1 else 1, 1)
-                text = f"got {missing} missing ones, the first in row {row}; leave these out"
-                raise ValueError(f"an array must have a value everywhere, {text}")
+                raise ValueError(f"an array must have a value everywhere, got {missing} missing ones; leave these out")
             numbers = all(isinstance(value, int | float | np.number | np.bool_) for value in array.flat)
             array = np.array(array.tolist()) if numbers else array.astype(np.str_)
-        if array.dtype.kind == "T":  # numpy's texts of any length, of which an array has references
-            array = np.array(array.tolist(), dtype=np.str_).reshape(array.shape)
         hashed = hashlib.blake2b(array.reshape(-1).view(np.uint8).data, digest_size=16)
         return cls(array.shape, str(array.dtype), hashed.hexdigest(), array)
 
@@ -97,17 +89,10 @@ def as_array(values: Any) -> np.ndarray:
     float32."""
     torch = sys.modules.get("torch")
     if torch and isinstance(values, torch.Tensor):
-        if values.layout != torch.strided:
-            raise BadValue("an array must have all its values, got a sparse tensor; give x.to_dense()")
         values = values.detach().cpu().resolve_conj().resolve_neg()
         if values.is_floating_point() and values.dtype not in (torch.float16, torch.float32, torch.float64):
             values = values.float()
-    if hasattr(values, "toarray"):
-        raise BadValue(f"an array must have all its values, got a sparse {type(values).__name__}; give x.toarray()")
-    try:
-        return np.asarray(values)
-    except ValueError as error:  # of lists
-        raise BadValue(f"an array must have rows of one shape: {error}; pad or cut them") from error
+    return np.asarray(values)
 
 
 def _validate(value: Any) -> InMemory:
