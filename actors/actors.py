@@ -41,11 +41,6 @@ class Actors:
         )
         return actor.remote(process)
 
-    def resting(self, group: str) -> list[int]:
-        """Returns the numbers of a group's workers for which actors rest."""
-        names = (worker.rpartition("-") for worker in self._resting)
-        return sorted(int(number) for name, _, number in names if name == group)
-
     def rest(self, workers: Sequence[Worker]) -> None:
         """Takes back the actors of workers whose run is over, and ends those that another run must not have."""
         there = [worker for worker in workers if worker.node_id]  # for others one might wait for ever

@@ -124,9 +124,9 @@ class RayPool(Pool):
     def _look(self) -> bool:
         """Looks after the workers. Returns whether some were replaced."""
         found = False
-        for worker, cause, blame in self._watch.gone():
+        for worker, cause in self._watch.gone():
             if self._crews.has(worker):  # unless it was replaced together with its gang
-                self._recovery.replace(worker, cause, blame=blame)
+                self._recovery.replace(worker, cause)
                 found = True
         if found:
             self._hand_out()

@@ -1,4 +1,4 @@
-"""The workers on Ray, group by group. The dead are replaced, and further ones join where the cluster has room."""
+"""The workers on Ray, group by group. The dead are replaced."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -8,7 +8,6 @@ import ray
 
 from actors.actors import Actors
 from actors.job import Job, Seat, Setup, values_of
-from actors.nodes import room
 from actors.pool import ATTEMPTS, Group, JobFailed
 from actors.worker import Pulse, Worker
 
@@ -16,7 +15,7 @@ LATE_S = 30.0  # seconds after which a worker that Ray has not started counts as
 
 
 class Crew:
-    """The workers of one group. The first `group.workers` of them have their own places in the placement group."""
+    """The workers of one group."""
 
     def __init__(self, group: Group, actors: Actors, warn: Callable[[str], None]) -> None:
         """actors: makes the workers. warn: called with a text for each thing that a user who watches the run should
@@ -25,23 +24,19 @@ class Crew:
         self._actors, self._warn = actors, warn
         self._setups: list[Setup] = []
         self._met = False  # whether its workers have done a job as a gang
-        numbers = dict.fromkeys([*range(group.workers), *actors.resting(group.name)])
-        self.workers = [self._make(number) for number in numbers]
+        self.workers = [self._make(number) for number in range(group.workers)]
 
     # --- who is there -------------------------------------------------------------------------------------------------
 
     @property
     def ready(self) -> bool:
-        """Whether work can begin: at least one worker is set up, and so are all regular ones that have a node."""
-        due = [worker for worker in self.workers if self._is_regular(worker) and not self._lacks_node(worker)]
+        """Whether work can begin: at least one worker is set up, and so are all that have a node."""
+        due = [worker for worker in self.workers if not self._lacks_node(worker)]
         return all(worker.is_set_up for worker in due) and any(worker.is_set_up for worker in self.workers)
 
     def _lacks_node(self, worker: Worker) -> bool:
         """Whether a worker waits for a node, which may take long."""
         return worker.node_id is None and (worker.waits_s >= LATE_S or self._actors.placement.is_lost(worker.name))
-
-    def _is_regular(self, worker: Worker) -> bool:
-        return worker.number < self.group.workers
 
     # --- workers come -------------------------------------------------------------------------------------------------
 
@@ -60,19 +55,6 @@ class Crew:
         self._setups.append(setup)
         for worker in self.workers:
             _set_up(worker, setup)
-
-    def grow(self) -> None:
-        """Asks for further workers: for all that the group may have, or as many as there is room for now."""
-        most = self.group.workers + self.group.further
-        missing = most - len(self.workers)
-        if missing <= 0:
-            return
-        if not self.group.eager:
-            waits = any(worker.node_id is None for worker in self.workers)
-            missing = 0 if waits else room(self.group.needs, missing)
-        taken = {worker.number for worker in self.workers}
-        free = (number for number in range(most) if number not in taken)
-        self.workers += [self._make(number) for number, _ in zip(free, range(missing), strict=False)]
 
     def seats(self) -> list[Seat]:
         """Returns the workers' seats in a gang."""
@@ -105,9 +87,6 @@ class Crew:
         place = self.workers.index(worker)
         if worker.life:
             worker.life.until = time.time()
-        if not self._is_regular(worker):
-            del self.workers[place]  # `grow` asks for another when there is room
-            return
         failures = 0 if worker.is_set_up else worker.failures + blame
         if failures == ATTEMPTS:
             raise JobFailed(f"{worker.name}: set-up", f"it died {ATTEMPTS} times; the last time: {cause}", "")
@@ -125,17 +104,13 @@ class Crew:
         return [worker for worker in running if worker.pulse.silent_s >= patience_s]
 
     def late(self) -> list[Worker]:
-        """Returns the workers that wait for a node although they have their own places. Warns once about each."""
-        late = [worker for worker in self.workers if self._is_regular(worker) and worker.waits_s >= LATE_S]
+        """Returns the workers that wait for a node. Warns once about each."""
+        late = [worker for worker in self.workers if worker.waits_s >= LATE_S]
         for worker in late:
             if not worker.told:
                 self._warn(f"{worker.name} waits for a node, {worker.waits_s:.0f} s")
                 worker.told = True
         return late
-
-    def further(self) -> list[Worker]:
-        """Returns the workers that run without their own places. They must make room for those that have some."""
-        return [worker for worker in self.workers if worker.node_id and not self._is_regular(worker)]
 
 
 class Crews(dict[str, Crew]):

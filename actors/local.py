@@ -4,7 +4,7 @@ import atexit
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from multiprocessing.connection import wait
 from typing import Any, NamedTuple
@@ -46,10 +46,10 @@ class Hosts:
 class LocalWorker(Child):
     """A process of the pool, and what it has to do."""
 
-    def __init__(self, number: int, gpu: str, environment: Mapping[str, str], folders: Folders) -> None:
+    def __init__(self, number: int, gpu: str, folders: Folders) -> None:
         """gpu: the number of its GPU; empty without one."""
         visible = {"CUDA_VISIBLE_DEVICES": gpu} if gpu else {}
-        super().__init__(Hosts(folders, gpu), {**environment, **visible}, folders.delete)
+        super().__init__(Hosts(folders, gpu), visible, folders.delete)
         self.name, self.number = f"local-{number}", number
         self.life: Life | None = None  # None until its first set-up is done
         self.calls: deque[Job[Any, Any] | Order] = deque()  # what it was given and has not answered; no Job: a set-up
@@ -72,11 +72,10 @@ class LocalPool(Pool):
     A process that dies is replaced, and does its jobs again. No value is lost with it.
     """
 
-    def __init__(self, gpus: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
-        """gpus: for each process, the number of the GPU that it may use; empty for none. environment: variables of the
-        processes."""
+    def __init__(self, gpus: Sequence[str]) -> None:
+        """gpus: for each process, the number of the GPU that it may use; empty for none."""
         super().__init__()
-        self._gpus, self._environment = gpus, dict(environment or {})
+        self._gpus = gpus
         self._folders = Folders()
         self._queue = Queue()
         self._beginning: list[Order] = []  # what each process does first
@@ -104,7 +103,7 @@ class LocalPool(Pool):
             worker.follow(order)
 
     def _make(self, number: int) -> LocalWorker:
-        worker = LocalWorker(number, self._gpus[number], self._environment, self._folders)
+        worker = LocalWorker(number, self._gpus[number], self._folders)
         for order in self._beginning:
             worker.follow(order)
         return worker

@@ -30,7 +30,6 @@ class Demand(NamedTuple):
 
     actors: Mapping[str, Needs]
     wait_s: float = 0.0  # seconds that an autoscaling cluster may take to provide them
-    takes_all: bool = False  # whether further actors join where there is room, so that little is left for other runs
     spread: bool = False  # whether the actors go to as many nodes as possible, instead of as few
 
     @property

@@ -68,12 +68,9 @@ class Group(NamedTuple):
 
     name: str
     factory: Callable[[], Any]  # picklable; called once in each worker
-    workers: int  # how many it has from the start
+    workers: int  # how many it has
     needs: Needs = Needs()  # of each worker
     spread: bool = False  # whether they go to as many nodes as possible, instead of as few
-    further: int = 0  # how many more may join during the run
-    eager: bool = False  # whether it asks for all of these at once, so that an autoscaling cluster grows; else only for
-    # those for which there is room
 
 
 class Pool(ABC):

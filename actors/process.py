@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import socket
 import sys
 import warnings
@@ -33,7 +32,7 @@ class Process(NamedTuple):
 
 @dataclass
 class Life:
-    """A worker's process, from the end of its first set-up on. Elastic workers come and go, and dead ones are replaced.
+    """A worker's process, from the end of its first set-up on. Dead ones are replaced.
 
     A replacement has the name of the worker before it, and its own life.
     """
@@ -155,21 +154,5 @@ class OnNode(NamedTuple, Generic[Answer]):
     address: str
     is_driver: bool  # whether it is the node of the process that asks
     resources: Mapping[str, float]  # that Ray shares out: CPU, GPU, own ones, memory and object_store_memory in bytes
-    labels: Mapping[str, str]
     answer: Answer | None  # None if the call failed
     error: str = ""  # the reason if the call failed
-
-
-def has_labels(selectors: Mapping[str, str], labels: Mapping[str, str]) -> bool:
-    """Whether a node has the labels that it must have.
-
-    selectors: for each label a value, "!value", in(a, b) or "!in(a, b)". labels: the node's.
-    """
-    return all(_fits(selector, labels.get(label)) for label, selector in selectors.items())
-
-
-def _fits(selector: str, value: str | None) -> bool:
-    """Whether a label has a value that a selector wants. value: None if the node lacks the label."""
-    wanted = selector.removeprefix("!")
-    options = re.split(", ?", wanted[3:-1]) if wanted.startswith("in(") else [wanted]
-    return (value in options) != selector.startswith("!")

@@ -3,7 +3,7 @@ because its worker died or its values were lost with a node."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from ray.exceptions import ObjectLostError, OutOfMemoryError
 
@@ -13,16 +13,8 @@ from actors.pool import ATTEMPTS, JobFailed, ValuesLost
 from actors.queue import Queue
 from actors.worker import Worker, interval
 
-LOOK_S = 2.0  # seconds between looks for room, and for workers that wait for a node
+LOOK_S = 2.0  # seconds between looks for workers that wait for a node
 LEAST_WAIT_S = 120.0  # seconds that a run always waits for a node, because Ray takes a while to see that one is lost
-
-
-class Gone(NamedTuple):
-    """A worker that must be replaced."""
-
-    worker: Worker
-    cause: str
-    blame: bool  # whether its job may be the cause
 
 
 class Watch:
@@ -36,30 +28,25 @@ class Watch:
         self._pinged = self._looked = time.monotonic()
         self.moved = time.monotonic()  # when a worker was last seen to do anything
 
-    def gone(self) -> Iterator[Gone]:
-        """Yields the workers that must be replaced now. Lets further workers join where there is room.
+    def gone(self) -> Iterator[tuple[Worker, str]]:
+        """Yields the workers that must be replaced now, each with the cause.
 
         Raises JobFailed if workers have waited for a node for too long, and nothing else runs.
         """
         now = time.monotonic()
         if now - self._looked >= LOOK_S:
             self._looked = now
-            yield from self._in_the_way(now)
+            self._require_progress(now)
         if self._patience_s is not None and (passed := now - self._pinged) >= interval(self._patience_s):
             self._pinged = now
             for crew in self._crews.values():
                 for worker in crew.silent(passed, self._patience_s):
-                    yield Gone(worker, f"{worker.name} has not answered for {worker.pulse.silent_s:.0f} s", True)
+                    yield worker, f"{worker.name} has not answered for {worker.pulse.silent_s:.0f} s"
 
-    def _in_the_way(self, now: float) -> Iterator[Gone]:
-        """Yields a worker without its own place if others, which have one, wait for a node."""
+    def _require_progress(self, now: float) -> None:
+        """Raises JobFailed if workers have waited for a node for too long, and nothing else runs."""
         late = [worker for crew in self._crews.values() for worker in crew.late()]
         if not late:
-            for crew in self._crews.values():
-                crew.grow()
-            return
-        if further := [worker for crew in self._crews.values() for worker in crew.further()]:
-            yield Gone(further[-1], f"{late[0].name} needs its room", False)
             return
         stands_s = min(now - self.moved, max(worker.waits_s for worker in late))
         working = any(worker.jobs for crew in self._crews.values() for worker in crew.workers if worker.node_id)

@@ -32,7 +32,7 @@ class Budget:
     def spend(self, demand: Demand, run: Callable[[], Answer]) -> Answer:
         """Waits until there is room for the demand, then calls what spends it, and returns what that returns.
 
-        If it raises MissingResources while others run, which may have grown by then, it is tried again after them.
+        If it raises MissingResources while others run, because no single node has room, it is tried again after them.
         """
         while True:
             with self._changed:
@@ -58,8 +58,6 @@ class Budget:
         if not self._spent:
             return True
         if self._most is not None and len(self._spent) >= self._most:
-            return False
-        if self._most is None and (demand.takes_all or any(spent.takes_all for spent in self._spent)):
             return False
         have = ray.cluster_resources()  # asked anew, because the cluster may have grown
         wanted = together([demand.total, *(spent.total for spent in self._spent)])
@@ -101,7 +99,7 @@ class Session:
         """Ends those that have waited longest, as many as it takes."""
         with self._lock:
             free, ended = left(one.terms.demand for one in self._waiting), []
-            while self._waiting and (len(self._waiting) >= MOST or demand.takes_all or not demand.fits(free)):
+            while self._waiting and (len(self._waiting) >= MOST or not demand.fits(free)):
                 ended.append(oldest := next(iter(self._waiting)))
                 self._take(oldest)
                 for kind, amount in oldest.terms.demand.total.items():

@@ -18,7 +18,7 @@ Values: TypeAlias = tuple[Value, ...]
 
 _SILENT = ("name", "seed", "run.save_clients", "run.log", "run.observers")
 # Other keys of `resources` change no number, except for last bits where a GPU is used.
-_NUMERIC = tuple(f"resources.{key}" for key in ("chunk", "shards", "threads", "cpu_capability"))
+_NUMERIC = tuple(f"resources.{key}" for key in ("chunk", "shards", "threads"))
 
 
 def key_axes(runs: RunSet, by: Iterable[str] | None, columns: Iterable[str]) -> tuple[list[str], list[str]]:

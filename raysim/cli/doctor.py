@@ -1,15 +1,17 @@
 """The command `doctor`."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
+from rich.console import RenderableType
 from rich.filesize import decimal
 from rich.text import Text
 
+from actors import OnNode
 from raysim.cli.ending import ending_by_signals, refuse
 from raysim.cli.options import Address, Overrides
-from raysim.doctor.findings import Diagnosis, diagnose
+from raysim.doctor.node import Node, differences, examined
 from raysim.doctor.room import Room, too_large
 from raysim.parts.errors import ScenarioError
 from raysim.runs.inspection import guarantee
@@ -17,9 +19,6 @@ from raysim.runs.states import states
 from raysim.sweep import load_sweep
 from results.render import plain_table
 from results.terminal import Terminal
-
-_STYLES = {"wrong": "red", "differs": "yellow", "note": "dim"}
-_SOFTWARE = ("Python", "raysim", "Ray", "torch", "CUDA", "CPU")
 
 
 def doctor(
@@ -36,50 +35,41 @@ def doctor(
         refuse(error)
 
     console = Terminal(highlight=False)
-    with ending_by_signals(), console.status("starting") as status:
-        found = diagnose(first, inline=inline, address=address, tell=status.update)
-    for table in _tables(found):
-        console.print(table)
-    for finding in found.findings:
-        console.print(Text.assemble((f"{finding.kind}: ", _STYLES[finding.kind]), finding.text), soft_wrap=True)
-    wrong, there = found.wrong, [place.answer for place in found.nodes if place.answer]
+    with ending_by_signals(), console.status("examining the nodes"):
+        nodes, missing = examined(first, inline=inline, address=address)
+    console.print(_table(nodes))
+    cure = "see Ray's logs there, and whether raysim is installed there, in the Python that runs Ray"
+    wrong = [f"{one.address}: could not be examined: {one.error}; {cure}" for one in nodes if one.answer is None]
+    wrong += [missing] if missing else []
+    there = [one.answer for one in nodes if one.answer]
     if not any(node.missing for node in there) and (kept := states(first)):
-        sums = zip(*((n.memory_bytes, n.free_memory_bytes, n.free_disk_bytes) for n in there), strict=True)
-        room = Room(*map(sum, sums))
+        room = Room(*map(sum, zip(*(node.room for node in there), strict=True)))
         console.print(f"states: {kept}, and {room}", soft_wrap=True)
-        if text := too_large(kept, room, on_ray=not inline):
-            wrong = True
-            console.print(Text.assemble(("wrong: ", _STYLES["wrong"]), text), soft_wrap=True)
+        wrong += [text] if (text := too_large(kept, room, on_ray=not inline)) else []
     for text in guarantee(first):
         console.print(f"privacy: {text}", soft_wrap=True)
-    if not found.findings and not wrong:
+    differ = list(differences(nodes))
+    for text in differ:
+        console.print(Text.assemble(("differs: ", "yellow"), text), soft_wrap=True)
+    for text in wrong:
+        console.print(Text.assemble(("wrong: ", "red"), text), soft_wrap=True)
+    if not (wrong or differ):
         console.print("nothing is wrong, and nodes do not differ")
     raise typer.Exit(1 if wrong else 0)
 
 
-def _tables(found: Diagnosis) -> list[Any]:
+def _table(nodes: list[OnNode[Node]]) -> RenderableType:
     """Returns the software of the nodes, and what room they have."""
     import pandas as pd
 
-    software, room = [], []
-    for place in found.nodes:
+    rows = []
+    for place in nodes:
         if (node := place.answer) is None:
             continue
-        name = f"{place.address} (here)" if place.is_driver else str(place.address)
-        software.append([name, *(node.software[key] or "none" for key in _SOFTWARE)])
-        gpus = ", ".join(f"{gpu.name} {decimal(gpu.free_bytes)} of {decimal(gpu.total_bytes)}" for gpu in node.gpus)
-        store = place.resources.get("object_store_memory")
-        room.append(
-            [
-                name,
-                f"{place.resources.get('CPU', 0):g}",
-                f"{decimal(node.free_memory_bytes)} of {decimal(node.memory_bytes)}",
-                gpus or "none",
-                decimal(node.free_disk_bytes),
-                decimal(int(store)) if store else "none",
-                f"{len(node.missing)} paths missing" if node.missing else "there",
-            ]
-        )
-    heads = ("node", "CPUs", "memory free", "GPUs (memory free)", "disk free", "object store", "data")
-    frames = (pd.DataFrame(software, columns=["node", *_SOFTWARE]), pd.DataFrame(room, columns=list(heads)))
-    return [plain_table(frame, frame.shape[1]) for frame in frames]
+        shared = {f"{kind}s": f"{place.resources[kind]:g}" for kind in ("CPU", "GPU") if kind in place.resources}
+        room = {"memory free": decimal(node.room.free_memory), "disk free": decimal(node.room.free_disk)}
+        data = f"no {', '.join(node.missing)}" if node.missing else "there"
+        name = f"{place.address} (here)" if place.is_driver else place.address
+        rows.append({"node": name, **node.software, **shared, **room, "data": data})
+    frame = pd.DataFrame(rows).fillna("none")
+    return plain_table(frame, frame.shape[1])

@@ -1,1 +1,1 @@
-"""What `raysim doctor` finds out before a run: what each node has, what is wrong, and what a client needs."""
+"""What `raysim doctor` finds out before a run: what each node has, and whether what clients keep fits."""

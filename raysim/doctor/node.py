@@ -1,33 +1,22 @@
-"""What a node has for a run, found out by a process on it."""
+"""What each node has for a run, found out by a process on it."""
 
 import hashlib
 import importlib
-import os
 import platform
-import shutil
-import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
-from actors import this_machine
-from raysim.doctor.room import memory
+from actors import MissingResources, OnNode, this_machine
+from raysim.doctor.room import Room, room
+from raysim.parts.own_code import parts_in
+from raysim.runs.place import connect, hired
 from raysim.runs.record import installed
+from raysim.scenario import Scenario
 from raysim.version import __version__
-from raysim.workers.workshop import stand_in, stand_in_bytes
 from results.location import UnknownLocation, location, reaching
 
-_SMI = ["nvidia-smi", "--query-gpu=name,memory.total,memory.free", "--format=csv,noheader,nounits"]
-_SMI_S = 20.0  # seconds that nvidia-smi may take
-
-
-class Gpu(NamedTuple):
-    """A GPU of a node."""
-
-    name: str
-    total_bytes: int
-    free_bytes: int
+EXAMINED_S = 120.0  # seconds that the examination of all nodes may take
 
 
 @dataclass(frozen=True)
@@ -35,13 +24,8 @@ class Node:
     """What a node has for a run."""
 
     software: Mapping[str, str | None]  # versions and kinds by name; None of what is not there
-    torch_sees: int  # GPUs
-    gpus: tuple[Gpu, ...]
-    cpus: int  # that the process may use
-    memory_bytes: int
-    free_memory_bytes: int
-    free_disk_bytes: int  # free bytes where temporary files go, and where Ray spills to
-    missing: tuple[str, ...]  # of the paths that were asked about
+    room: Room
+    missing: tuple[str, ...]  # of the files and folders that were asked about
 
 
 @dataclass(frozen=True)
@@ -50,34 +34,54 @@ class Examination:
 
     paths: tuple[str, ...]  # that are looked for
 
-    def __call__(self, resources: Mapping[str, float]) -> Node:
-        """resources: what Ray shares out there; {} without Ray."""
+    def __call__(self) -> Node:
         import torch
 
-        (total, free), size = memory(), stand_in_bytes() if stand_in() else 0
-        gpus = _gpus() if not stand_in() else (Gpu("stand-in", size, size),) * int(resources.get("GPU", 0))
         machine = this_machine()
-        return Node(
-            software={
-                "Python": platform.python_version(),
-                "raysim": f"{__version__} {_code()}",
-                "Ray": installed("ray"),
-                "torch": machine.torch,
-                "NumPy": machine.numpy,
-                "CUDA": torch.version.cuda,
-                "libc": machine.libc,
-                "CPU": machine.capability,
-                "CPU vendor": machine.vendor,
-                "GPU": ", ".join(sorted({gpu.name for gpu in gpus})) or None,
-            },
-            torch_sees=torch.cuda.device_count(),
-            gpus=gpus,
-            cpus=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
-            memory_bytes=total,
-            free_memory_bytes=free,
-            free_disk_bytes=shutil.disk_usage("/tmp").free,
-            missing=tuple(path for path in self.paths if not _is_there(path)),
-        )
+        software = {
+            "Python": platform.python_version(),
+            "raysim": f"{__version__} {_code()}",
+            "Ray": installed("ray"),
+            "torch": machine.torch,
+            "CUDA": torch.version.cuda,
+            "NumPy": machine.numpy,
+            "CPU": f"{machine.vendor} {machine.capability}",
+        }
+        return Node(software, room(), tuple(path for path in self.paths if not _is_there(path)))
+
+
+def examined(scenario: Scenario, *, inline: bool, address: str | None) -> tuple[list[OnNode[Node]], str | None]:
+    """Looks at the nodes of a cluster, or at this process, and finds out whether there is room for the scenario's run.
+
+    address: as in `raysim.run`. Returns the nodes, and why there is no room; None if there is. Raises MissingResources
+    if no cluster answers.
+    """
+    blocks = (scenario.data, scenario.server_data, scenario.public, scenario.model)
+    paths = dict.fromkeys(str(path) for block in blocks for part in parts_in(block) for path in part.reads())
+    examination = Examination(tuple(paths))
+    if inline:
+        return [OnNode("this process", True, {}, examination())], None
+    connect([scenario], address)
+    from actors.nodes import on_every_node
+
+    nodes = on_every_node(examination, EXAMINED_S)
+    try:
+        with hired(scenario):
+            return nodes, None
+    except MissingResources as missing:
+        return nodes, str(missing)
+
+
+def differences(nodes: Sequence[OnNode[Node]]) -> Iterator[str]:
+    """Yields in which software nodes differ."""
+    known = [(place.address, place.answer.software) for place in nodes if place.answer]
+    for what in known[0][1] if known else ():
+        having: dict[str | None, list[str]] = {}
+        for address, software in known:
+            having.setdefault(software[what], []).append(address)
+        if len(having) > 1:
+            text = ", ".join(f"{value or 'none'} on {' and '.join(where[:3])}" for value, where in having.items())
+            yield f"{what}: {text}; the last bits may differ, and other versions may not work together"
 
 
 def _is_there(path: str) -> bool:
@@ -98,17 +102,3 @@ def _code() -> str:
         for file in sorted(root.rglob("*.py")):
             hashed.update(file.relative_to(root).as_posix().encode() + file.read_bytes())
     return hashed.hexdigest()[:8]
-
-
-def _gpus() -> tuple[Gpu, ...]:
-    """Asks nvidia-smi, because torch would take memory on each GPU to find out how much is free."""
-    try:
-        shown = subprocess.run(_SMI, capture_output=True, text=True, timeout=_SMI_S, check=True).stdout
-    except (OSError, subprocess.SubprocessError):  # there is none, or it finds no driver
-        return ()
-    rows = [[cell.strip() for cell in line.split(",")] for line in shown.splitlines() if line.strip()]
-    return tuple(Gpu(name, _bytes(total), _bytes(free)) for name, total, free in rows)
-
-
-def _bytes(mebibytes: str) -> int:
-    return int(mebibytes) << 20 if mebibytes.isdigit() else 0  # what is not known is shown in brackets

@@ -61,9 +61,7 @@ class Family(ABC):
         asked = self.scenario.resources
         on_loader = Needs(with_driver=True) if asked.load_on is None else _needs(asked.load_on)
         needs = _needs(asked.clients_on, asked.cpus_per_client, asked.gpus_per_client)
-        least, most = asked.clients(self.scenario.in_flight)
-        further, eager = max(most - least, 0), asked.client_actors != "auto"
-        clients = Group(CLIENT, self._workshop(needs), least, needs, asked.spread, further, eager)
+        clients = Group(CLIENT, self._workshop(needs), asked.client_actors, needs, asked.spread)
         return [Group(LOADER, object, 1, on_loader), clients]  # requests do all that the loader does
 
     def _workshop(self, needs: Needs) -> OpenWorkshop:

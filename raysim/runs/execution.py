@@ -16,7 +16,7 @@ from raysim.engine.saver import Saver
 from raysim.engine.simulation import Final, Simulation
 from raysim.parts.errors import DamagedCheckpoint
 from raysim.parts.part import as_lists
-from raysim.runs.machines import kinds_of, require_capability, what_differs, workers_of
+from raysim.runs.machines import kinds_of, what_differs, workers_of
 from raysim.runs.models import digest, digests, save
 from raysim.runs.observing import NewRows
 from raysim.runs.order import RunOrder, TakenOver
@@ -177,8 +177,7 @@ class _Attempt:
     def _check_workers(self) -> None:
         """Updates the record's workers and their machines, if workers have come or gone.
 
-        Warns if the machines differ so that they may give different bits. Raises JobFailed if a worker does not have
-        the instruction set that the scenario pins.
+        Warns if the machines differ so that they may give different bits.
         """
         if (workers := self._workers()) == self.record.workers:
             return
@@ -186,10 +185,9 @@ class _Attempt:
         self.record = replace(self.record, workers=workers, machines=found)
         self.execution.require_mine()
         self.record.write(self.folder)
-        require_capability(self.pool.machines, self.execution.scenario.resources.cpu_capability)
         if different := what_differs(known or found, found):
             text, to_note = different
-            self._warn(f"{text}; see resources.cpu_capability")
+            self._warn(text)
             self.record = self.record.noting(*[text] * to_note)
 
     def _workers(self) -> list[dict[str, Any]]:

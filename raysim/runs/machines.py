@@ -1,46 +1,12 @@
-"""The machines and processes that a run computes on, for run.json, and the instruction set that it pins."""
+"""The machines and processes that a run computes on, for run.json."""
 
-import os
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
-from actors import JobFailed, Life, Machine
-from raysim.parts.errors import Problem, ScenarioError
+from actors import Life, Machine
 
 Kind: TypeAlias = Mapping[str, Any]  # of machine: an entry of the list `machines` of run.json
-
-# torch's own kernels, oneDNN and MKL each choose by themselves; all read these when they are loaded or first used.
-_VARIABLES = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIONS")
-_PINNED = {
-    "default": ("default", "SSE41", "SSE4_2"),
-    "avx2": ("avx2", "AVX2", "AVX2"),
-    "avx512": ("avx512", "AVX512_CORE", "AVX512"),
-}
-
-
-def environment(capability: str | None) -> dict[str, str]:
-    """Returns the environment variables that hold a process to an instruction set; {} for None."""
-    return {} if capability is None else dict(zip(_VARIABLES, _PINNED[capability], strict=True))
-
-
-def pin(capability: str | None) -> None:
-    """Holds this process to an instruction set, for as long as it lives.
-
-    Raises ScenarioError if torch is loaded already and uses another one: it cannot change.
-    """
-    if capability is None:
-        return
-    torch = sys.modules.get("torch")
-    if torch is not None and (found := torch.backends.cpu.get_cpu_capability().lower()) != capability:
-        variables = " ".join(f"{name}={value}" for name, value in environment(capability).items())
-        text = (
-            f"must be what torch uses in this process, where it is loaded already, got {capability!r}, and torch uses "
-            f"{found!r}; run it on Ray, or start with {variables} in the environment"
-        )
-        raise ScenarioError("inline", [Problem("resources.cpu_capability", text)])
-    os.environ.update(environment(capability))
 
 
 def kinds_of(machines: Mapping[str, Machine]) -> list[dict[str, Any]]:
@@ -80,14 +46,6 @@ def what_differs(known: Sequence[Kind], found: Sequence[Kind]) -> tuple[str, boo
         text = f"workers differ in what last bits depend on ({what}), so another run may give others"
         return text, False
     return f"goes on with what may give other last bits ({', '.join(changed)})", True
-
-
-def require_capability(machines: Mapping[str, Machine], capability: str | None) -> None:
-    """Raises JobFailed if a worker does not have the instruction set that the scenario pins, if any."""
-    for worker, machine in machines.items():
-        if capability is not None and (machine.capability or "").lower() != capability:
-            text = f"resources.cpu_capability must be one that the CPU has, got {capability}, and torch uses "
-            raise JobFailed(worker, text + f"{machine.capability}; take a lower one", "")
 
 
 def differences(one: Sequence[Kind], other: Sequence[Kind]) -> list[str]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,7 +17,6 @@ from raysim.engine.families import family_of
 from raysim.engine.progress import Progress
 from raysim.parts.process import isolated, unusual_settings
 from raysim.runs.execution import Execution
-from raysim.runs.machines import environment, pin
 from raysim.runs.observing import NewRows
 from raysim.scenario import Scenario
 from raysim.workers.workshop import gpus_here, stand_in
@@ -70,25 +69,20 @@ class RunPlace:
     def hired(self, scenario: Scenario) -> Iterator[Workforce | WithoutRay]:
         """Within the block, there is what carries out a run of the scenario.
 
-        Raises MissingResources if there is no room for it, and ScenarioError if this process cannot compute as the
-        scenario asks.
+        Raises MissingResources if there is no room for it.
         """
         if self.on_ray:
             self.connect(scenario)
             with hired(scenario) as workforce:
                 yield workforce
-        elif self.local is None:
-            pin(scenario.resources.cpu_capability)
-            yield WithoutRay()
         else:
-            yield WithoutRay(_gpus(scenario, self.local), environment(scenario.resources.cpu_capability))
+            yield WithoutRay(None if self.local is None else _gpus(scenario, self.local))
 
 
 class WithoutRay(NamedTuple):
     """Carries out runs with the engine in this process, and workers in it, too, or in processes beside it."""
 
     gpus: Sequence[str] | None = None  # for each worker process, the GPU that it may use; None: there are no processes
-    environment: Mapping[str, str] = {}  # variables of these processes
 
     @property
     def notes(self) -> list[str]:
@@ -102,7 +96,7 @@ class WithoutRay(NamedTuple):
         """
         with isolated(torch=self.gpus is None):
             with deferring():
-                pool = InlinePool() if self.gpus is None else LocalPool(self.gpus, self.environment)
+                pool = InlinePool() if self.gpus is None else LocalPool(self.gpus)
             steps = execution(pool)
             try:
                 while True:
@@ -199,8 +193,7 @@ def terms_of(scenario: Scenario) -> Terms:
 
     asked = scenario.resources
     groups = [(group.name, *group[2:]) for group in family_of(scenario).groups]  # without factories, which may differ
-    variables = environment(asked.cpu_capability) | stand_in()
-    return Terms(demand_of(scenario), asked.patience_s, variables, (groups, asked.threads))
+    return Terms(demand_of(scenario), asked.patience_s, stand_in(), (groups, asked.threads))
 
 
 def demand_of(scenario: Scenario) -> Demand:
@@ -209,5 +202,4 @@ def demand_of(scenario: Scenario) -> Demand:
 
     groups = family_of(scenario).groups
     actors = {f"{group.name}-{number}": group.needs for group in groups for number in range(group.workers)}
-    spread, takes_all = any(group.spread for group in groups), any(group.further for group in groups)
-    return Demand(actors, scenario.resources.wait_s, takes_all, spread)
+    return Demand(actors, scenario.resources.wait_s, any(group.spread for group in groups))

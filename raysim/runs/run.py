@@ -73,10 +73,9 @@ def run(
     on with it.
 
     Raises RunFailed if a job of a client or of the server raises an exception; ScenarioError if the scenario is wrong,
-    if a dry run cannot know the timeline, or if an inline run pins another `resources.cpu_capability` than torch, once
-    loaded, has here; actors.MissingResources if there is no cluster, if it is too small or not the one to which this
-    process is connected, and then no folder is made; results.CannotWrite if the folder cannot be made;
-    results.UnknownLocation if `out` is a URI with a scheme that is not known, or whose library is not installed.
+    or if a dry run cannot know the timeline; actors.MissingResources if there is no cluster, if it is too small or not
+    the one to which this process is connected, and then no folder is made; results.CannotWrite if the folder cannot be
+    made; results.UnknownLocation if `out` is a URI with a scheme that is not known, or whose library is not installed.
     """
     scenario = scenario_of(scenario)
     out = location(out)

@@ -1,12 +1,11 @@
 """The block `resources` of a scenario: the processes of a run, and the nodes of a Ray cluster that they may be on."""
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Callable
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
-from actors.process import has_labels
 from raysim.parts.errors import quoted
 from raysim.parts.part import Clients, Count, Fraction, NonNegative, Part, Positive, Seconds, Unit
 
@@ -47,21 +46,15 @@ class Nodes(Part):
     custom: dict[Custom, Positive] = Field(default_factory=dict)
     """Custom resources that each actor takes, as `ray start --resources` declares them, such as {fast_disk: 1}."""
 
-    def allow(self, labels: Mapping[str, str]) -> bool:
-        """Whether a node with these labels has those that it must have."""
-        return has_labels(self.labels, labels)
-
 
 class Resources(Part):
     """What a run asks of the cluster.
 
-    Results depend only on `chunk`, `shards`, `threads`, `cpu_capability`, and on whether a GPU is used.
+    Results depend only on `chunk`, `shards`, `threads`, and on whether a GPU is used.
     """
 
-    client_actors: Count | Literal["auto"] | Annotated[str, Field(pattern="^[1-9][0-9]*-[1-9][0-9]*$")] = 2
-    """Number of processes that train clients; each can host any number of clients. A range, such as 2-16: the run
-    starts with the least, asks the cluster for all of them, and uses what comes. auto: as many as there is room for,
-    but no more than clients are in flight. They join and leave with the cluster's nodes; results are the same."""
+    client_actors: Count = 2
+    """Number of processes that train clients; each can host any number of clients."""
     aggregators: Count = 1
     """Number of processes that do the server's steps. They do each step together, and share searches on server data
     shard by shard; so there are at most `shards` of them."""
@@ -95,33 +88,9 @@ class Resources(Part):
     patience_s: Seconds | None = 600.0
     """Seconds for which a process may not answer before it is given up. A client actor or an aggregator is then
     replaced; without its scheduler, the run fails. Long jobs are no silence. null: for ever."""
-    cpu_capability: Literal["default", "avx2", "avx512"] | None = None
-    """Instruction set that torch is held to on every worker, for the same bits on CPUs of several generations. It can
-    change the last bits of results. null: the best that each CPU has."""
-
-    @model_validator(mode="after")
-    def _room_is_countable(self) -> Self:
-        if self.client_actors == "auto" and not (self.cpus_per_client or self.gpus_per_client):
-            raise ValueError("client_actors: auto needs cpus_per_client or gpus_per_client above 0, to count room by")
-        least, most = self.clients(1)
-        if least > most and self.client_actors != "auto":
-            raise ValueError(f"client_actors: a range must go from less to more, got {self.client_actors}")
-        return self
-
-    def clients(self, in_flight: int) -> tuple[int, int]:
-        """Returns how many client actors a run needs at least, and how many it may have at most.
-
-        in_flight: how many clients train at a time.
-        """
-        if self.client_actors == "auto":
-            return 1, in_flight
-        least, _, most = str(self.client_actors).partition("-")
-        return int(least), int(most or least)
 
 
 def computes_on(asked: dict[str, Any]) -> dict[str, Any]:
-    """Returns whether a run uses GPUs, and the instruction set that it pins. Bits depend on these, but a resumed run
-    may change them. asked: the block `resources` as plain data."""
-    on_gpu = {key: (asked.get(key) or 0) > 0 for key in ("gpus_per_client", "gpus_per_aggregator")}
-    pinned = asked.get("cpu_capability")
-    return on_gpu if pinned is None else {**on_gpu, "cpu_capability": pinned}
+    """Returns whether a run uses GPUs. Bits depend on that, but a resumed run may change it. asked: the block
+    `resources` as plain data."""
+    return {key: (asked.get(key) or 0) > 0 for key in ("gpus_per_client", "gpus_per_aggregator")}

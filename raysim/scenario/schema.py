@@ -255,11 +255,6 @@ class Scenario(Part):
         """Whether the server has a model of each of several architectures."""
         return bool(self.models) and self.has_server and self.central.steps_apart
 
-    @property
-    def in_flight(self) -> int:
-        """Largest number of clients, or of peers, that train at a time."""
-        return (self.world.dispatch.in_flight or self.data.clients) if self.has_server else self.data.clients
-
     def population(self, samples: NDArray[np.int64]) -> Population:
         """Returns what algorithms know of all clients. samples: the number that each client trains on, (clients,)."""
         dispatch, clients = self.world.dispatch, int((samples > 0).sum())

@@ -17,7 +17,6 @@ from raysim.observers.observer import Callback, Observer
 from raysim.parts.errors import RunFailed, StopRun
 from raysim.runs.execution import Execution
 from raysim.runs.launch import carry_out, execution_of, launch
-from raysim.runs.machines import pin
 from raysim.runs.observing import NewRows, Observing
 from raysim.runs.origin import Origin
 from raysim.runs.place import RunPlace, WithoutRay, connect, demand_of
@@ -47,7 +46,6 @@ class Slots:
         self._size = size
         self._stopping = threading.Event()  # set when all runs are to end
         self._children = [Child(_run_here) for _ in range(size)] if inline else []
-        self._pinned: dict[Child, str | None] = dict.fromkeys(self._children)
         self._free: queue.SimpleQueue[Child] = queue.SimpleQueue()
         for child in self._children:
             self._free.put(child)
@@ -103,9 +101,6 @@ class Slots:
 
         scenario, child = execution.scenario, self._free.get()
         try:
-            if self._pinned[child] != (pinned := scenario.resources.cpu_capability):
-                child.close()  # torch cannot change its instruction set once it is loaded
-                self._pinned[child] = pinned
             child.call((execution, Origin.known_for(scenario)), answer)
         except ChildDied as death:
             if self._stopping.is_set():  # the process had just begun
@@ -172,6 +167,5 @@ def _run_here(order: tuple[Execution, Origin], tell: Callable[[Progress | NewRow
             raise stop
 
     execution = replace(execution, holder=this_process())
-    pin(execution.scenario.resources.cpu_capability)
     with going_on(execution.folder if execution.goes_on else None, execution.scenario):
         carry_out(execution, WithoutRay(), take, origin)

@@ -74,22 +74,6 @@ def test_a_run_waits_for_a_node_if_it_has_none(tmp_path: Path) -> None:
         ended(tmp_path, run, raw)
 
 
-@pytest.mark.parametrize("actors", ["auto", "1-3"])
-def test_workers_join_with_nodes(tmp_path: Path, actors: str) -> None:
-    """The run does not hurry before a worker has joined and its node is gone."""
-    hurry = tmp_path / "hurry"
-    algorithm = {"name": "toys_endings:Unhurried", "mark": str(hurry)}
-    raw = scenario(resources={"client_actors": actors, "chunk": 2}, run__rounds=400, algorithm=algorithm)
-    with several_nodes(1) as nodes:
-        run = nodes.start(tmp_path, raw)
-        until(lambda: begun(tmp_path), run)
-        late = nodes.add(1)
-        until(lambda: workers(tmp_path) & {"client-1", "client-2"}, run)  # Ray chooses which of those that wait
-        nodes.kill(late)
-        hurry.touch()
-        ended(tmp_path, run, raw)
-
-
 def test_two_runs_that_start_at_once_both_end(tmp_path: Path) -> None:
     """The cluster has room for one and a half of them, so one waits for the other."""
     raw = scenario(resources={"client_actors": 2, "chunk": 2, "wait_s": 300}, run__rounds=20)
@@ -129,9 +113,3 @@ def has_checkpoint(out: str) -> bool:
         return any(location(out).glob("*/checkpoint/checkpoint.json"))
     except FileNotFoundError:
         return False
-
-
-def workers(folder: Path) -> set[str]:
-    """The workers that have done jobs of a run, as far as its tables are written."""
-    (run,) = (folder / "runs").iterdir()
-    return set(raysim.Result(run).table("tasks").column("worker").to_pylist())

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from actors.session import Budget
 
 
-def demand(cpus: int, takes_all: bool = False) -> "Demand":
+def demand(cpus: int) -> "Demand":
     from actors.placement import Demand
 
-    return Demand({f"actor-{number}": Needs(1.0) for number in range(cpus)}, takes_all=takes_all)
+    return Demand({f"actor-{number}": Needs(1.0) for number in range(cpus)})
 
 
 def started(budget: "Budget", cpus: int) -> threading.Event:
@@ -70,14 +70,12 @@ def test_no_more_runs_than_asked_for_go_on_and_only_where_there_is_room(ray_room
     one, two = Budget(1), Budget(2)
     with spent(one, demand(1)):
         assert not started(one, 1).wait(0.2)
-    with spent(two, demand(2, takes_all=True)):
+    with spent(two, demand(2)):
         assert not started(two, 7).wait(0.2)
-        with spent(two, demand(2, takes_all=True)):
-            assert not started(two, 0).wait(0.2)
 
 
 @pytest.mark.ray
-def test_a_run_whose_room_another_has_taken_by_growing_follows_it(ray_room: None) -> None:
+def test_a_run_whose_room_another_has_taken_follows_it(ray_room: None) -> None:
     from actors.session import Budget
 
     budget, attempts, failed, done = Budget(2), [], threading.Event(), threading.Event()
@@ -89,7 +87,7 @@ def test_a_run_whose_room_another_has_taken_by_growing_follows_it(ray_room: None
             raise MissingResources("taken")
         done.set()
 
-    with spent(budget, demand(1, takes_all=True)):
+    with spent(budget, demand(1)):
         threading.Thread(target=budget.spend, args=(demand(1), run), daemon=True).start()
         assert failed.wait(PATIENT_S) and not done.wait(0.2)
     assert done.wait(PATIENT_S)

@@ -1,11 +1,15 @@
 """`raysim doctor`: what it says of this machine, and whether a run would fail."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_line import QUICKSTART, command, process, write
 from conftest import digits
+
+from actors import OnNode
+from raysim.doctor.node import Examination, Node, differences
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +26,7 @@ def shown(folder: Path, *words: str, **changes: Any) -> tuple[int, str]:
 def test_it_says_what_there_is(tmp_path: Path) -> None:
     code, text = shown(tmp_path)
     assert code == 0
-    for part in ("this process (here)", "nothing is wrong", "torch", "memory free"):
+    for part in ("this process (here)", "nothing is wrong", "torch", "memory free", "there"):
         assert part in text
 
 
@@ -30,8 +34,27 @@ def test_data_that_are_missing_are_told(tmp_path: Path) -> None:
     data = {"name": "arrays", "path": str(tmp_path / "d.npz"), "clients": 30, "partition": "iid"}
     code, text = shown(tmp_path, data=data)
     assert code == 0
-    assert "1 paths missing" in text
-    assert "loads the data, and has no" in text
+    assert "d.npz" in text
+
+
+def test_what_differs_is_told_with_the_nodes() -> None:
+    here = Examination(())()
+    other = replace(here, software={**here.software, "raysim": "0.1.0 0000", "torch": "1.0"})
+    nodes = [
+        OnNode(address, False, {}, node) for address, node in (("a", here), ("b", other), ("c", here), ("d", None))
+    ]
+    assert [*differences(nodes[::2])] == []
+    raysim, torch = differences(nodes)
+    assert "0.1.0 0000 on b" in raysim
+    assert torch.startswith(f"torch: {here.software['torch']} on a and c, 1.0 on b; the last bits may differ")
+
+
+def test_a_node_without_raysim_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lost: OnNode[Node] = OnNode("b", False, {}, None, "ModuleNotFoundError: No module named 'raysim'")
+    monkeypatch.setattr("raysim.cli.doctor.examined", lambda *_, **__: ([lost], None))
+    code, text = shown(tmp_path)
+    assert code == 1
+    assert "b: could not be examined: ModuleNotFoundError: No module named 'raysim'; see Ray's logs there" in text
 
 
 def test_a_wrong_scenario_is_refused(tmp_path: Path) -> None:

@@ -40,7 +40,6 @@ def test_states_that_cannot_fit_are_refused(tmp_path: Path, monkeypatch: pytest.
     assert answer.exit_code == 2
     assert "data.clients: what clients keep must fit, got 30 clients x 2.6 kB = 76.8 kB" in answer.stderr
     monkeypatch.setattr(room, "memory", lambda: (10_000, 1_000))
-    monkeypatch.setattr("raysim.doctor.node.memory", lambda: (10_000, 1_000))
     answer = command("doctor", path, "--inline")
     assert answer.exit_code == 1
     assert "10.0 kB of memory; take fewer clients" in " ".join(answer.stdout.split())

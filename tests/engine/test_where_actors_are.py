@@ -85,26 +85,6 @@ def test_what_no_node_has_is_told(nodes: Nodes, tmp_path: Path) -> None:
     assert "label disk is fast, none, slow" in printed
 
 
-ROOM = """
-import ray
-from actors import Needs
-from actors.nodes import room
-
-ray.init(address={address!r}, log_to_driver=False)
-print(room(Needs(1), 100), room(Needs(1), 5), room(Needs(3), 100), room(Needs(1, labels={{"disk": "!none"}}), 100))
-print(room(Needs(1, resources={{"fast": 0.5}}), 100), room(Needs(), 100))
-"""
-
-
-@pytest.mark.cluster
-def test_each_further_actor_must_have_room_on_one_node_with_its_labels(nodes: Nodes) -> None:
-    """The head has one CPU, the nodes four each: three actors of three CPUs would fit if all were on one."""
-    line = [sys.executable, "-c", ROOM.format(address=nodes.address)]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=PATIENT_S)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split()[-6:] == ["9", "5", "2", "8", "4", "100"]
-
-
 @pytest.mark.cluster
 def test_doctor_examines_every_node(nodes: Nodes, tmp_path: Path) -> None:
     path = write(tmp_path, digits(resources__gpus_per_client=0.5, resources__spread=True))

@@ -10,7 +10,7 @@ from typing import Any
 
 from toys import Counting
 
-from raysim.algorithms import Arrival, FedBuff, Population, Record
+from raysim.algorithms import Arrival, Population, Record
 
 
 class Ends(Counting):
@@ -49,15 +49,3 @@ class Stuck(Counting):
         while True:
             with suppress(KeyboardInterrupt):
                 time.sleep(600)
-
-
-class Unhurried(FedBuff):
-    """A client sleeps before it trains as long as there is no file `mark`, so that a run ends after a test makes it."""
-
-    name: str = "unhurried"
-    mark: str
-
-    def update(self, task: Any, message: Record, state: Record) -> tuple[Record, Record]:
-        if not Path(self.mark).exists():
-            time.sleep(0.1)
-        return super().update(task, message, state)
