@@ -3,7 +3,6 @@ with all rows written and run.json true."""
 
 import signal
 import threading
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -11,11 +10,9 @@ from typing import NoReturn
 
 import typer
 
-from actors import MissingResources
 from actors.interrupt import ask
-from raysim.parts.errors import RunFailed, ScenarioError
+from raysim.parts.errors import RunFailed
 from results import NotARun, NotComparable, UnknownKey
-from results.disk import CannotWrite
 from results.texts import harmless
 
 
@@ -26,15 +23,9 @@ def refuse(*errors: Exception | str) -> NoReturn:
     raise typer.Exit(2)
 
 
-def tell(error: Exception) -> None:
-    """Prints why a run failed: the traceback of what went wrong, if that was in raysim or in a user's own code."""
-    if isinstance(error, RunFailed):
-        text = f"{error.traceback.rstrip()}\n\nThe run failed in {error}".lstrip()
-    elif isinstance(error, CannotWrite | MissingResources | ScenarioError):
-        text = str(error)
-    else:
-        text = "".join(traceback.format_exception(error)).rstrip()
-    typer.echo(harmless(text), err=True)
+def tell(error: RunFailed) -> None:
+    """Prints why a run failed, with the traceback of what went wrong."""
+    typer.echo(harmless(f"{error.traceback.rstrip()}\n\nThe run failed in {error}".lstrip()), err=True)
 
 
 @contextmanager

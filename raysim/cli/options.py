@@ -5,19 +5,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from pydantic import ValidationError
 
 from raysim.cli.ending import refuse
-from raysim.observers import Observer
-from raysim.parts.errors import ScenarioError
-from raysim.parts.part import as_tuples
 from raysim.runs.place import RunPlace
-from raysim.scenario.explain import explain
-from raysim.scenario.load import no_faults
-from raysim.scenario.run_settings import RunSettings
 from results.disk import CannotWrite, require_folder
 from results.location import UnknownLocation, is_local, location
-from results.yaml import parse
 
 ScenarioFiles = Annotated[list[Path], typer.Argument(help="Scenario files (YAML).", show_default=False)]
 Overrides = Annotated[
@@ -47,30 +39,6 @@ def place_of(inline: bool, local: int | None, address: str | None) -> RunPlace:
         return RunPlace(inline, local, address)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
-
-
-_PART = "NAME|MODULE:CLASS|{name: NAME, KEY: VALUE}"
-_OBSERVE = "Tell this observer how runs go on, beside those of run.observers; can be repeated."
-_LOG = "Also send runs to this tracker: tensorboard, wandb or mlflow; can be repeated."
-Observe = Annotated[list[str] | None, typer.Option("--observe", metavar=_PART, help=_OBSERVE)]
-Log = Annotated[list[str] | None, typer.Option("--log", metavar=_PART, help=_LOG)]
-
-
-def named_observers(observe: list[str] | None, log: list[str] | None) -> list[Observer]:
-    """Returns the observers that the options --observe and --log name. Ends the command with exit code 2 if there is
-    none of a name, or if one cannot work here."""
-    found: list[Observer] = []
-    for option, key, texts in (("--observe", "observers", observe), ("--log", "log", log)):
-        block = {"rounds": 1, key: [*map(parse, texts or [])]}
-        try:
-            found += getattr(RunSettings.model_validate(as_tuples(block)), key)
-        except ValidationError as error:
-            refuse(ScenarioError(option, explain(error, RunSettings, block)))
-    with no_faults("--observe"):
-        problems = [problem for observer in found for problem in observer.problems()]
-    if problems:
-        refuse(*problems)
-    return found
 
 
 def to_location(text: str) -> Path:

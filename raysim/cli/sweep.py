@@ -13,7 +13,7 @@ from rich.markup import escape
 from raysim.cli.display import hint
 from raysim.cli.ending import ending_by_signals, refuse
 from raysim.cli.hint import CommandClock
-from raysim.cli.options import Address, Log, Observe, Out, named_observers
+from raysim.cli.options import Address, Out
 from raysim.observers import Lines
 from raysim.observers.live import Bar, bars
 from raysim.parts.errors import ScenarioError
@@ -50,13 +50,10 @@ def sweep(
     ] = False,
     address: Address = None,
     out: Out = Path("runs"),
-    observe: Observe = None,
-    log: Log = None,
 ) -> None:
     """Run every combination of a scenario's sweep, side by side, or tune its keys."""
-    watchers = named_observers(observe, log)
     overrides = [*(overrides or []), *([f"seed={seeds}"] if seeds is not None else [])]
-    where: dict[str, Any] = {"inline": inline, "address": address, "parallel": parallel, "observers": watchers}
+    where: dict[str, Any] = {"inline": inline, "address": address, "parallel": parallel}
     try:
         plan = load_sweep(scenario, overrides, search or [], None if cases is None else cases.split(","))
         with ending_by_signals():
@@ -69,11 +66,6 @@ def sweep(
 def _carry_out(plan: Plan, folder: Path, where: dict[str, Any]) -> bool:
     """Runs a sweep, or tunes. Returns whether no run failed. where: see `run_all`."""
     console = Terminal(highlight=False)
-    tuned = plan.search.over if plan.search else {}
-    for key in sorted({key for keys in plan.without.values() for key in keys}):
-        having = ", ".join(case for case, keys in plan.without.items() if key not in keys)
-        verb = "tuned" if key in tuned else "set"
-        console.print(f"{key} is {verb} in the cases that have it: {escape(having)}", soft_wrap=True)
     try:
         if plan.search is not None:
             return _tune(console, plan, folder, where)
@@ -83,14 +75,14 @@ def _carry_out(plan: Plan, folder: Path, where: dict[str, Any]) -> bool:
         raise
 
 
-def _run_all(console: Console, plan: Plan, folder: Path, *, observers: list[Any], **where: Any) -> bool:
+def _run_all(console: Console, plan: Plan, folder: Path, **where: Any) -> bool:
     """Runs all scenarios, with a line for each run in progress, and says what becomes of them when it is known."""
     scenarios, clock = plan.scenarios(), CommandClock()
     names = labels(scenarios)
     outcomes: dict[int, RunOutcome] = {}
     with bars(console, transient=True) as shown:
         all_runs = shown.add_task("[bold]runs", total=len(scenarios), state="")
-        observers = [Bar(shown) if console.is_interactive else Lines(), *observers]
+        observers = [Bar(shown) if console.is_interactive else Lines()]
         for place, news in outcomes_of(scenarios, names, folder, observers, **where):
             if isinstance(news, OutOfDate):
                 console.print(f"{escape(names[place])}: runs again: {escape(news.why)}", soft_wrap=True)
@@ -125,8 +117,7 @@ def _tune(console: Console, plan: Plan, folder: Path, where: dict[str, Any]) -> 
     for trial in search(plan, out=folder, **where):
         trials.append(trial)
         score = trial.status if trial.status != "finished" else f"{metric} {trial.score:.4g}"
-        values = f": {_values(trial)}" if trial.values else ""
-        console.print(f"{groups[trial.group]}  trial {trial.number}{values}  {score}")
+        console.print(f"{groups[trial.group]}  trial {trial.number}: {_values(trial)}  {score}")
         for why in dict.fromkeys(trial.again):
             console.print(f"  runs again: {escape(why)}", soft_wrap=True)
     console.print(_tally("trial", (trial.status for trial in trials)))
@@ -136,9 +127,8 @@ def _tune(console: Console, plan: Plan, folder: Path, where: dict[str, Any]) -> 
     for trial in chosen:
         options = " ".join(f"--set {as_word(f'{key}={value}')}" for key, value in trial.values.items())
         # No table: options that a narrow terminal cuts off cannot be copied.
-        by = f"set by\n  {escape(options)}" if options else "with the file's own values"
-        line = f"best of {groups[trial.group]}: trial {trial.number}, {metric} {trial.score:.4g}, {by}"
-        console.print(line, soft_wrap=True)
+        line = f"best of {groups[trial.group]}: trial {trial.number}, {metric} {trial.score:.4g}, set by\n  "
+        console.print(line + escape(options), soft_wrap=True)
         if shares := importances(trials, plan, trial.group):
             told = ", ".join(f"{key} {share:.0%}" for key, share in shares.items())
             console.print(f"  importance of keys, by fANOVA: {escape(told)}", soft_wrap=True)

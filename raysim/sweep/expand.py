@@ -15,8 +15,7 @@ from raysim.parts.errors import Problem, ScenarioError, quoted
 from raysim.scenario import Scenario
 from raysim.scenario.explain import explain
 from raysim.scenario.load import assign, name_after, parse_scenario, read, set_case, settings_of
-from raysim.sweep.cases import choose, missing
-from raysim.sweep.settings import Direction, Range, Search, Sweep, direction_of
+from raysim.sweep.settings import Direction, Search, Sweep, direction_of
 from results.yaml import parse
 
 
@@ -28,8 +27,6 @@ class Plan:
     raw: dict[str, Any]  # the scenario file without its sweep
     sweep: Sweep
     last: list[tuple[str, Any]] = field(default_factory=list)  # keys that are set after cases and grid
-    # Keys of the command line and of the search that other cases have, by case without them.
-    without: dict[str, frozenset[str]] = field(default_factory=dict)
     direction: Direction | None = None  # of the search, if there is one
 
     @property
@@ -42,16 +39,10 @@ class Plan:
         """The search of the sweep, if it has one."""
         return self.sweep.search
 
-    def over(self, group: int) -> dict[str, Range]:
-        """Returns the ranges of the keys to tune that a group of `groups` has; {} without a search."""
-        case = [point.case for point in self._points() if point.first][group]
-        over = self.search.over if self.search else {}
-        return {key: range for key, range in over.items() if key not in self.without.get(case, ())}
-
     def scenarios(self, tuned: dict[str, Any] | None = None) -> list[Scenario]:
         """Returns the scenarios of all runs. Raises ScenarioError with every problem.
 
-        tuned: values of keys that a search sets, in the cases that have them; for the others, an example is taken.
+        tuned: values of keys that a search sets; for the others, an example is taken.
         """
         return [scenario for group in self.groups(tuned) for scenario in group]
 
@@ -81,8 +72,7 @@ class Plan:
     def _points(self) -> Iterator[_Point]:
         seeds = self.sweep.grid.get("seed", [None])
         for case, settings in self.sweep.cases.items() or [("", {})]:
-            strange = {"seed", *self.without.get(case, ())}
-            rest = {key: values for key, values in self.sweep.grid.items() if key not in strange}
+            rest = {key: values for key, values in self.sweep.grid.items() if key != "seed"}
             for values in itertools.product(*rest.values()):
                 for place, seed in enumerate(seeds):
                     chosen = dict(zip(rest, values, strict=True)) | ({} if seed is None else {"seed": seed})
@@ -98,11 +88,9 @@ class Plan:
 
     def _build(self, point: _Point, tuned: dict[str, Any]) -> Scenario:
         raw = copy.deepcopy(self.raw)
-        lacking = self.without.get(point.case, frozenset())
-        varied = point.chosen | {key: value for key, value in tuned.items() if key not in lacking}
-        last = [(key, value) for key, value in self.last if key not in lacking]
-        blocks = [(key, value) for key, value in last if any(other.startswith(f"{key}.") for other in varied)]
-        others = [pair for pair in last if pair not in blocks]
+        varied = point.chosen | tuned
+        blocks = [(key, value) for key, value in self.last if any(other.startswith(f"{key}.") for other in varied)]
+        others = [pair for pair in self.last if pair not in blocks]
         # A block must be set before the keys in it that vary, because it would undo them.
         settings = [*blocks, *varied.items(), *others]
         problems = set_case(raw, point.case_settings)
@@ -137,9 +125,8 @@ def load_sweep(
     """Loads the sweep of a scenario file; without a block `sweep:`, it is a single run.
 
     overrides: such as "local.lr=0.1", "local.lr=0.1,0.3" for a key that takes several values in turn, or
-    "sweep.limit=5000" for a key of the sweep itself. A key that some cases have and others have not, such as one of
-    their algorithm, is set in those that have it. search: ranges, such as "local.lr=0.001,1,log". Both take precedence
-    over the file. cases: the names of the cases to take; None: all of them.
+    "sweep.limit=5000" for a key of the sweep itself. search: ranges, such as "local.lr=0.001,1,log". Both take
+    precedence over the file. cases: the names of the cases to take; None: all of them.
 
     Raises ScenarioError with every problem of the file, the sweep and the scenarios that it makes.
     """
@@ -153,13 +140,11 @@ def load_sweep(
     else:
         _sweep(block, source)  # raises ScenarioError if the file itself is wrong
     last: list[tuple[str, Any]] = []
-    given: dict[str, Any] = {}  # keys of the scenario that the command line sets, each with its first value
     for key, values in _values("--set", overrides, problems):
         if key.startswith("sweep."):
             problem = assign(block, key.removeprefix("sweep."), values[0] if len(values) == 1 else values, "--set")
             problems += [problem] if problem else []
             continue
-        given[key] = values[0]
         grid = block.setdefault("grid", {})
         grid.pop(key, None)
         if len(values) > 1:
@@ -174,15 +159,26 @@ def load_sweep(
                 Problem("--search", f"{key} must be LOW,HIGH or LOW,HIGH,log or a block, got {quoted(values)}")
             )
     if cases is not None:
-        problems += choose(block, cases)
+        problems += _choose(block, cases)
     if problems:
         raise ScenarioError(source, problems)
     found = _sweep(block, source)
-    plan = Plan(source, raw, found, last, missing(raw, source, found.cases, given | _example(found.search)))
+    plan = Plan(source, raw, found, last)
     if problems := [*_refused(plan)]:
         raise ScenarioError(source, problems)
     scenarios = plan.scenarios()
     return replace(plan, direction=direction_of(plan.search, scenarios, source)) if plan.search else plan
+
+
+def _choose(block: dict[str, Any], cases: Sequence[str]) -> list[Problem]:
+    """Removes all cases but these from the plain data of a sweep, in place. Returns a problem if one of them does
+    not exist."""
+    known = block.get("cases", {})
+    if strangers := [case for case in cases if case not in known]:
+        text = f"must be some of {', '.join(known) or 'the file, which has none'}, got {', '.join(strangers)}"
+        return [Problem("--cases", text)]
+    block["cases"] = {case: known[case] for case in cases}
+    return []
 
 
 def _example(search: Search | None) -> dict[str, Any]:

@@ -71,11 +71,11 @@ def search(
     earlier = EarlierRuns(out)
     with open_slots(chosen, inline=inline, address=address, parallel=parallel) as slots:
         for group in range(groups):
-            study, over = _study(plan, group), plan.over(group)
-            trials = settings.trials if over else 1  # a case that has none of the keys is run as it is
+            study = _study(plan, group)
             trier = _Trier(plan, settings, group, out, slots, earlier, observers)
-            for first in range(0, trials, settings.batch):
-                asked = [study.ask(_distributions(over)) for _ in range(min(settings.batch, trials - first))]
+            for first in range(0, settings.trials, settings.batch):
+                number = min(settings.batch, settings.trials - first)
+                asked = [study.ask(_distributions(settings.over)) for _ in range(number)]
                 tried = {trial.number: trial for _, trial in slots.each(trier, asked)}
                 for suggestion in asked:
                     _tell(study, suggestion, tried[suggestion.number])
@@ -187,7 +187,7 @@ def importances(trials: Iterable[Trial], plan: Plan, group: int) -> dict[str, fl
     from optuna.study import create_study
     from optuna.trial import create_trial
 
-    kinds = _distributions(plan.over(group))
+    kinds = _distributions(plan.search.over if plan.search else {})
     of_group = [one for one in trials if one.group == group and one.score is not None and math.isfinite(one.score)]
     if len(kinds) < 2 or len({one.score for one in of_group}) < 4:
         return {}

@@ -23,15 +23,15 @@ from results.reader import NoRuns
 from results.report.page import filled, headline, report
 from results.report.sections import CURVES, SECTIONS
 from results.runs import Runs
-from results.serve.guard import Guard
+from results.serve.guard import guarded
 from results.views import View
 
 _LINE = 2**17  # bytes of an address, at most: it names the chosen runs
 
 
-def application(folder: Path, guard: Guard) -> web.Application:
+def application(folder: Path) -> web.Application:
     """Makes the server of a folder's pages. It reads only what the folder holds, and answers nothing but GET."""
-    app = web.Application(middlewares=[guard.middleware], handler_args={"max_line_size": _LINE})
+    app = web.Application(middlewares=[guarded], handler_args={"max_line_size": _LINE})
     runs, maker = Folder(folder), ThreadPoolExecutor(1)  # one page at a time: threads share matplotlib's settings
 
     def answering(make: Callable[[Folder, web.Request], str]) -> Callable[[web.Request], Awaitable[web.Response]]:
@@ -88,32 +88,22 @@ class SweepView:
         """Asks for all of its runs."""
         return urlencode([("run", one.path) for one in self.views])
 
-    def having(self, words: list[str]) -> list[View]:
-        """Returns the runs whose path, status, seed or differing keys hold all words."""
-        texts = [
-            f"{one.path} {one.status} {self.names.get(one.path, '')}, seed={one.keys.get('seed')}" for one in self.views
-        ]
-        pairs = zip(self.views, texts, strict=True)
-        return [one for one, text in pairs if all(word in text.lower() for word in words)]
-
 
 def _list(known: dict[str, SweepView], runs: Folder, request: web.Request) -> str:
-    """The list of sweeps, and of the runs that hold all words that are asked for.
+    """The list of sweeps and runs.
 
     known: the sweeps of the last look, which stay as long as none of their runs has changed.
     """
     every: list[View] = []
     with suppress(NoRuns):
         every = runs.look()
-    words = request.query.get("q", "").lower().split()
     for name, inside in groupby(every, lambda one: one.path.rpartition("/")[0].partition("/")[0]):
         views = tuple(inside)
         if (before := known.get(name)) is None or [*map(id, before.views)] != [*map(id, views)]:
             known[name] = SweepView(name, views)
     shown = {one.path.rpartition("/")[0].partition("/")[0] for one in every}
-    sweeps = [(known[name], known[name].having(words)) for name in sorted(shown, key=lambda name: (not name, name))]
-    asked = {"words": request.query.get("q", ""), "number": len(every), "chosen": sum(len(of) for _, of in sweeps)}
-    return filled("serve/list.html.j2", title=str(runs.folder), sweeps=[pair for pair in sweeps if pair[1]], **asked)
+    sweeps = [known[name] for name in sorted(shown, key=lambda name: (not name, name))]
+    return filled("serve/list.html.j2", title=str(runs.folder), sweeps=sweeps, number=len(every))
 
 
 def _report(runs: Folder, request: web.Request) -> str:

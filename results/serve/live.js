@@ -5,8 +5,7 @@ const main = () => document.querySelector("main");
 
 async function follow() {
   const started = performance.now();
-  const busy = document.activeElement?.type === "search";
-  if (!document.hidden && !busy) {
+  if (!document.hidden) {
     try {
       const answer = await fetch(location.href);
       if (!answer.ok) throw new Error(answer.status);

@@ -140,13 +140,3 @@ def test_a_case_that_fails_in_any_way_stops_no_other(tmp_path: Path) -> None:
     for how, reason in reasons.items():
         assert reason in told
         assert (infos[f"digits-{how}"]["status"], reason in infos[f"digits-{how}"]["error"]) == ("failed", True)
-
-
-def test_run_goes_on_to_the_next_scenario(tmp_path: Path) -> None:
-    bad = write(tmp_path, digits(name="bad", algorithm={"name": "toys_endings:Ends", "how": "SystemExit"}), "bad")
-    good = write(tmp_path, digits(name="good", run__rounds=2), "good")
-    answer = command("run", bad, good, "--inline", "--out", tmp_path / "runs")
-    assert answer.exit_code == 1
-    last = answer.stdout[answer.stdout.index("2 runs, 1 failed") :]
-    assert "bad: failed" in last and "SystemExit: 3" in last and "good: finished in" in last
-    assert "The run failed in" in answer.stderr

@@ -86,26 +86,12 @@ def test_a_dry_run_that_is_interrupted_says_so_and_nothing_goes_on_with_it(tmp_p
         raysim.resume(folder, inline=True)
 
 
-def test_nothing_is_started_if_one_scenario_is_wrong(tmp_path: Path) -> None:
-    right, wrong = write(tmp_path, digits(), "right"), write(tmp_path, digits(sed=1), "wrong")
-    answer = command("run", right, wrong, "--inline", "--out", tmp_path / "runs")
+def test_nothing_is_started_if_the_scenario_is_wrong(tmp_path: Path) -> None:
+    wrong = write(tmp_path, digits(sed=1), "wrong")
+    answer = command("run", wrong, "--inline", "--out", tmp_path / "runs")
     assert answer.exit_code == 2
     assert answer.stderr.startswith(f"{wrong}: sed: unknown key (did you mean 'seed'?)")
     assert not (tmp_path / "runs").exists()
-
-
-def test_scenarios_are_run_one_after_another(tmp_path: Path) -> None:
-    """Their lines say what tells them apart."""
-    raw = quadratic([1.0, 3.0], "fedavg", {"dispatch": {"per_round": 2}}, 2)
-    paths = [write(tmp_path, {**raw, "seed": seed}, f"s{seed}") for seed in (0, 1)]
-    answer = command("run", *paths, "--inline", "--out", tmp_path / "runs")
-    assert answer.exit_code == 0
-    assert len(list((tmp_path / "runs").iterdir())) == 2
-    lines = answer.stdout.splitlines()
-    for seed in (0, 1):
-        for start in ("  starting in this process", "  round 1 of 2"):
-            assert sum(line.startswith(f"seed={seed}{start}") for line in lines) == 1
-        assert any(line.startswith(f"  seed={seed}: finished in ") for line in lines)
 
 
 def test_a_failing_client_ends_the_run_with_exit_code_1_and_its_traceback_once(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """A run in which something is not finite says so, and ends there unless it is to go on."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -143,14 +142,11 @@ TOLD = "the loss of client 3 was not finite in round 2 (model version 2)"
 
 
 def test_the_command_line_says_it_and_does_not_exit_with_0(tmp_path: Path) -> None:
-    good = write(exploding(algorithm="fedavg"), tmp_path / "good.yaml")
     bad = write(exploding(name="bad"), tmp_path / "bad.yaml")
     out = tmp_path / "runs"
-    answer = command("run", bad, good, "--inline", "--out", out)  # it does not stop the other
+    answer = command("run", bad, "--inline", "--out", out)
     assert answer.exit_code == 3
     assert TOLD in " ".join(answer.output.split())
-    statuses = {json.loads(file.read_text())["status"] for file in out.glob("*/run.json")}
-    assert statuses == {"diverged", "finished"}
     (folder,) = out.glob("bad-*")
     shown = command("show", folder)
     assert shown.exit_code == 0

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import pytest
-from command_line import command, write
 from conftest import digits
 from pydantic import PrivateAttr
 from stopping import stop_after
@@ -213,16 +212,3 @@ def test_tables_that_there_are_not_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"table: must be one of steps, .*got 'stepz'"):
         raysim.run(scenario(), out=tmp_path, inline=True, observers=[Lost()])
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.usefixtures("here")
-def test_the_command_line_names_observers(tmp_path: Path) -> None:
-    path = write(tmp_path, digits(run__rounds=4) | {"sweep": {"grid": {"seed": [0, 1]}}})
-    block = "{name: 'toys_parts:Counting', file: here.txt}"
-    answer = command("sweep", path, "--inline", "--out", tmp_path / "runs", "--observe", block)
-    assert answer.exit_code == 0, answer.output
-    counted = list((tmp_path / "runs").rglob("here.txt"))
-    assert [file.read_text().split()[1] for file in counted] == ["finished"] * 2
-    answer = command("sweep", path, "--observe", "toys_parts:Counted")
-    assert answer.exit_code == 2
-    assert "--observe: observers.0.name: must be module:Class" in answer.stderr

@@ -12,7 +12,7 @@ from toys_parts import Kept
 from waiting import until
 
 import raysim
-from raysim.cli.options import named_observers
+from raysim.observers import TRACKERS
 from results.keys import flatten
 
 SWEEP = digits(run__rounds=4, run__evaluate_every=2, name="trial") | {"sweep": {"grid": {"seed": [0, 1]}}}
@@ -34,7 +34,7 @@ def sent(result: raysim.Result) -> dict[int, dict[str, float]]:
 
 def log(result: raysim.Result, tracker: str) -> None:
     """Sends what the tracker has already."""
-    (found,) = named_observers(None, [tracker])
+    (found,) = (one() for one in TRACKERS if one.model_fields["name"].default == tracker)
     retell(result.run, found)
 
 
@@ -53,7 +53,7 @@ def events(folder: Path) -> tuple[dict[str, list[tuple[float, int, float]]], dic
 @pytest.mark.usefixtures("here")
 def test_tensorboard(tmp_path: Path) -> None:
     pytest.importorskip("tensorboard")
-    for result in sweep(tmp_path, "--log", "tensorboard"):
+    for result in sweep(tmp_path, "--set", "run.log=[tensorboard]"):
         scalars, values = found = events(result.folder / "tensorboard")
         for round, metrics in sent(result).items():
             time = metrics.pop("virtual_time")
@@ -77,7 +77,7 @@ def test_mlflow_on_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     mlflow = pytest.importorskip("mlflow")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:///mlflow.db")
-    first, second = sweep(tmp_path, "--log", "mlflow")
+    first, second = sweep(tmp_path, "--set", "run.log=[mlflow]")
     client = mlflow.MlflowClient("sqlite:///mlflow.db")
 
     def told(result: raysim.Result) -> Any:
@@ -114,7 +114,7 @@ def test_wandb_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("wandb")
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_DIR", str(tmp_path))
-    results = {f"seed={result.info['seed']}": result for result in sweep(tmp_path, "--log", "wandb")}
+    results = {f"seed={result.info['seed']}": result for result in sweep(tmp_path, "--set", "run.log=[wandb]")}
     live = {told["name"]: told for told in offline(tmp_path, 2)}
     assert live.keys() == results.keys()
     for name, result in results.items():

@@ -58,12 +58,8 @@ def test_a_report_shows_texts_and_writes_figures_into_its_folder_only(tmp_path: 
 
 def test_the_live_page_shows_texts(tmp_path: Path) -> None:
     hostile(tmp_path)
-    for path in (
-        "/",
-        "/?q=%22%3E%3Cscript%3E",
-    ):
-        html = served(tmp_path, path)
-        assert set(Active(html).found) <= {"script"} and "<script>alert" not in html
+    html = served(tmp_path, "/")
+    assert set(Active(html).found) <= {"script"} and "<script>alert" not in html
 
 
 def test_the_terminal_shows_texts_and_obeys_none(tmp_path: Path) -> None:

@@ -21,9 +21,6 @@ from results.load import Folder
 from results.report import report
 from results.report.sections import CURVES
 from results.serve import application
-from results.serve.guard import Guard
-
-LOCAL = Guard("127.0.0.1")
 
 
 class Answer(NamedTuple):
@@ -32,13 +29,13 @@ class Answer(NamedTuple):
     headers: dict[str, str]
 
 
-def asked(folder: Path, *addresses: str, guard: Guard = LOCAL, method: str = "GET", **headers: str) -> list[Answer]:
+def asked(folder: Path, *addresses: str, method: str = "GET", **headers: str) -> list[Answer]:
     """What one reader gets, whose browser follows no redirect by itself and keeps cookies."""
 
     async def ask() -> list[Answer]:
         from aiohttp import CookieJar
 
-        server = TestServer(application(folder, guard))
+        server = TestServer(application(folder))
         async with TestClient(server, cookie_jar=CookieJar(unsafe=True)) as client:
             found = []
             for address in addresses:
@@ -83,15 +80,7 @@ def test_sweeps_come_first_with_the_headline_of_their_report(tmp_path: Path) -> 
     html = page(tmp_path, "/")
     assert html.index('id="sweep-study"') < html.index("best mean of its column") < html.index("<summary>6 runs")
     assert html.index("<summary>6 runs") < html.index("Single runs")
-    filtered = page(tmp_path, "/?q=study+sigma=5+seed=1")
-    assert column(filtered, "run") == ["fedavg-5-1", "fedbuff-5-1"] and "2 of 7 runs" in filtered
-
-
-def test_runs_are_filtered_by_words(tmp_path: Path) -> None:
-    several(tmp_path)
-    assert column(page(tmp_path, "/?q=FEDAVG+sigma=5"), "run") == ["fedavg-5-0", "fedavg-5-1"]
-    assert len(column(page(tmp_path, "/?q=finished"), "run")) == 6
-    assert "<table" not in page(tmp_path, "/?q=nobody")
+    assert "7 runs." in html
 
 
 def test_damaged_runs_runs_under_way_and_runs_without_a_round_are_listed(tmp_path: Path) -> None:
@@ -134,7 +123,7 @@ def test_chosen_runs_have_the_figures_of_the_report_and_those_that_go_on_are_fol
 
 
 def test_an_empty_folder_has_a_page_and_what_it_lacks_is_not_found(tmp_path: Path) -> None:
-    assert "0 of 0 runs" in page(tmp_path, "/")
+    assert "0 runs." in page(tmp_path, "/")
     made(tmp_path / "in" / "r", {}, [0.5])
     outside = ("/runs?run=../in/r", f"/runs?run={tmp_path}/in/r", "/report?run=nothing", "/../in", "/run.json")
     assert [answer.status for answer in asked(tmp_path / "in", *outside)] == [404] * len(outside)
@@ -170,18 +159,6 @@ def test_on_its_own_address_only_its_own_names_are_answered(tmp_path: Path) -> N
     assert "default-src 'none'" in policy and "frame-ancestors 'none'" in policy
 
 
-def test_elsewhere_readers_need_the_token_once(tmp_path: Path) -> None:
-    guard = Guard.listening("0.0.0.0")
-    assert guard.token and len(guard.token) > 40 and guard.token not in repr(guard)
-    before, wrong, first, after, report = asked(
-        tmp_path, "/", f"/?token={guard.token}x", f"/?q=a&token={guard.token}", "/?q=a", "/live.js", guard=guard
-    )
-    assert [before.status, wrong.status, first.status, after.status, report.status] == [401, 401, 302, 200, 200]
-    assert first.headers["Location"] == "/?q=a"
-    assert re.search(r"; HttpOnly; Path=/; SameSite=Lax$", first.headers["Set-Cookie"])
-    assert asked(tmp_path, "/live.js", "/report", guard=guard)[0].status == 401
-
-
 def test_the_command_says_where_it_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def served(app: web.Application, sock: socket.socket, **_: object) -> None:
         sock.close()
@@ -191,7 +168,6 @@ def test_the_command_says_where_it_listens(tmp_path: Path, monkeypatch: pytest.M
         rf"http://127\.0\.0\.1:\d+/ shows the runs in {tmp_path} until Ctrl-C\n",
         command("serve", tmp_path, "--port", 0).stdout,
     )
-    assert re.search(r":\d+/\?token=\S{43} ", command("serve", tmp_path, "--port", 0, "--host", "0.0.0.0").stdout)
     with socket.create_server(("127.0.0.1", 0)) as other:
         answer = command("serve", tmp_path, "--port", other.getsockname()[1])
     assert answer.exit_code == 2 and "must be free to listen on" in answer.stderr

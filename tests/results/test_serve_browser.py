@@ -18,7 +18,6 @@ from test_watch import HERE, rows
 from results import write_json
 from results.reader import Run
 from results.serve import application
-from results.serve.guard import Guard
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")]
 
@@ -28,7 +27,7 @@ def address(tmp_path: Path) -> Iterator[str]:
     """That of a server of seven runs, of which one goes on until it has been looked at."""
     several(tmp_path / "runs")
     going = made(tmp_path / "runs" / "going", rows(0.1, 0.2), {"run": {"rounds": 9}}, **HERE)
-    app = application(tmp_path / "runs", Guard("127.0.0.1"))
+    app = application(tmp_path / "runs")
 
     async def end(request: web.Request, answer: web.StreamResponse) -> None:
         if request.path == "/live.js":  # the page itself has been made by then
@@ -50,7 +49,7 @@ def address(tmp_path: Path) -> Iterator[str]:
 
 def test_the_list_follows_runs_by_itself(address: str, tmp_path: Path) -> None:
     dumped = chromium(tmp_path, "--virtual-time-budget=8000", "--dump-dom", f"{address}/")
-    assert "7 of 7 runs" in dumped and len(re.findall("<td>finished</td>", dumped)) == 7
+    assert "7 runs." in dumped and len(re.findall("<td>finished</td>", dumped)) == 7
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])

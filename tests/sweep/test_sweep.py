@@ -1,6 +1,5 @@
 """Sweeps: what they expand to, how their runs are carried out, and searches."""
 
-import re
 import threading
 from pathlib import Path
 from typing import Any
@@ -107,20 +106,6 @@ def test_a_single_case_is_a_run_with_its_name(write: Any, tmp_path: Path) -> Non
 def test_some_cases_are_taken_by_name(write: Any) -> None:
     plan = load_sweep(write({"cases": CASES, "grid": {"seed": [0, 1]}}), cases=["large", "average"])
     assert [s.name for s in plan.scenarios()] == ["digits-large"] * 2 + ["digits-average"] * 2
-
-
-def test_a_key_is_set_in_the_cases_that_have_it(write: Any, tmp_path: Path) -> None:
-    path = write({"cases": CASES})
-    plan = load_sweep(path, ["algorithm.server_lr=0.1,0.5", "algorithm.scale_buffers=true", "local.lr=0.3"])
-    blocks = [(s.name, s.local.lr, s.algorithm.model_dump()) for s in plan.scenarios()]
-    made = [(name, lr, block.get("server_lr"), block.get("scale_buffers")) for name, lr, block in blocks]
-    assert made == [
-        ("digits-average", 0.3, None, None),
-        *((f"digits-{case}", 0.3, server_lr, True) for case in ("small", "large") for server_lr in (0.1, 0.5)),
-    ]
-    answer = sweep(path, tmp_path, "--set", "algorithm.server_lr=0.5", "--set", "run.rounds=1")
-    assert "algorithm.server_lr is set in the cases that have it: small, large" in answer.output
-    assert "3 runs: 3 finished" in answer.output
 
 
 @pytest.mark.parametrize(
@@ -290,22 +275,6 @@ def test_an_interrupted_sweep_tells_how_it_goes_on(write: Any, tmp_path: Path, m
 
 
 SEARCH = {"over": {"local.lr": {"low": 1e-4, "high": 1.0, "log": True}}, "trials": 8, "batch": 2}
-
-
-def test_a_key_is_tuned_in_the_cases_that_have_it(write: Any, tmp_path: Path) -> None:
-    cases = {"average": {"algorithm": "fedavg"}, "prox": {"algorithm": {"name": "fedprox", "mu": 0.1}}}
-    over = {"algorithm.mu": {"choices": [0.0, 0.5]}, "local.lr": {"choices": [0.1, 0.2]}}
-    path = write({"cases": cases, "search": {"over": over, "trials": 2, "prune": False}})
-    plan = load_sweep(path)
-    assert [sorted(plan.over(group)) for group in (0, 1)] == [["local.lr"], ["algorithm.mu", "local.lr"]]
-    answer = sweep(path, tmp_path / "runs")
-    assert answer.exit_code == 0, answer.output
-    assert "algorithm.mu is tuned in the cases that have it: prox\n" in answer.stdout
-    trials = re.findall(r"^digits-(\w+)  trial \d: (\S+=)?.*accuracy ([\d.]+)$", answer.stdout, re.MULTILINE)
-    assert [case for case, *_ in trials] == ["average"] * 2 + ["prox"] * 2
-    alone = write({"cases": cases, "search": {"over": {"algorithm.mu": {"low": 0.1, "high": 0.2}}, "trials": 2}})
-    assert "digits-average  trial 0  accuracy" in (found := sweep(alone, tmp_path / "runs").stdout)
-    assert "digits-average  trial 1" not in found and "digits-prox  trial 1: algorithm.mu=" in found
 
 
 @pytest.mark.slow
