@@ -30,11 +30,10 @@ class Demand(NamedTuple):
 
     actors: Mapping[str, Needs]
     wait_s: float = 0.0  # seconds that an autoscaling cluster may take to provide them
-    spread: bool = False  # whether the actors go to as many nodes as possible, instead of as few
 
     @property
     def total(self) -> dict[str, float]:
-        """What the actors need together, by kind of resource: CPU, GPU, and custom ones."""
+        """What the actors need together, by kind of resource: CPU and GPU."""
         return together(resources_of(needs) for needs in self.actors.values())
 
     def fits(self, free: Mapping[str, float]) -> bool:
@@ -57,12 +56,11 @@ class Placement(NamedTuple):
         An actor whose node is gone, or that has none, goes wherever there is room on a node of the kind that it needs.
         """
         needs = group.needs
-        asked = {"num_cpus": needs.cpus, "num_gpus": needs.gpus, "resources": dict(needs.resources)}
+        asked = {"num_cpus": needs.cpus, "num_gpus": needs.gpus}
         node = self.nodes.get(name)
         if node and is_alive(node):
             return {**asked, "scheduling_strategy": NodeAffinitySchedulingStrategy(node, soft=False)}
-        strategy = "SPREAD" if group.spread else "DEFAULT"
-        return {**asked, "scheduling_strategy": strategy, "label_selector": selector(needs)}
+        return {**asked, "label_selector": selector(needs)}
 
     def is_lost(self, name: str) -> bool:
         """Whether the node that had room for an actor is gone."""
@@ -98,7 +96,6 @@ def reserved(demand: Demand) -> Iterator[Placement]:
         return
     group = placement_group(
         [resources_of(needs) or {"memory": 1} for needs in placed.values()],  # bundles must not be empty
-        strategy="SPREAD" if demand.spread else "PACK",
         bundle_label_selector=[selector(needs) for needs in placed.values()],
     )
     try:
@@ -119,7 +116,7 @@ def together(amounts: Iterable[Mapping[str, float]]) -> dict[str, float]:
 
 
 def resources_of(needs: Needs) -> dict[str, float]:
-    asked = {"CPU": needs.cpus, "GPU": needs.gpus, **needs.resources}
+    asked = {"CPU": needs.cpus, "GPU": needs.gpus}
     return {kind: amount for kind, amount in asked.items() if amount}
 
 
@@ -154,8 +151,8 @@ def _wait(group: PlacementGroup, demand: Demand) -> None:
             actors = " and ".join(f"{number} x ({needs})" for needs, number in wanted.items())
             total, free = ray.cluster_resources(), ray.available_resources()
             raise MissingResources(
-                f"the cluster must have room for {actors}, each on one node, got {_spell(total, demand)} in all, of "
-                f"which {_spell(free, demand)} free{_labels(demand)}, after {demand.wait_s + GRACE_S:g} s; ask for "
+                f"the cluster must have room for {actors}, each on one node, got {_spell(total)} in all, of "
+                f"which {_spell(free)} free{_labels(demand)}, after {demand.wait_s + GRACE_S:g} s; ask for "
                 "less under resources, or wait longer with resources.wait_s"
             )
 
@@ -167,10 +164,9 @@ def _wanted(needs: Needs) -> str:
     return ", ".join([*(f"{amount:g} {kind}" for kind, amount in resources_of(needs).items()), *labels, *here])
 
 
-def _spell(resources: Mapping[str, float], demand: Demand) -> str:
-    """Returns what a cluster has of CPUs, GPUs, and what the demand names, for a message."""
-    kinds = dict.fromkeys(("CPU", "GPU", *demand.total))
-    return ", ".join(f"{resources[kind]:g} {kind}" for kind in kinds if kind in resources) or "nothing"
+def _spell(resources: Mapping[str, float]) -> str:
+    """Returns what a cluster has of CPUs and GPUs, for a message."""
+    return ", ".join(f"{resources[kind]:g} {kind}" for kind in ("CPU", "GPU") if kind in resources) or "nothing"
 
 
 def _labels(demand: Demand) -> str:

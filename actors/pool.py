@@ -58,7 +58,6 @@ class Needs:
 
     cpus: float = 0.0
     gpus: float = 0.0  # or a fraction of one
-    resources: Mapping[str, float] = field(default_factory=dict)  # custom resources of the cluster, by name
     labels: Mapping[str, str] = field(default_factory=dict)  # Ray's selectors of the node's labels
     with_driver: bool = False  # whether it must be the node of the process that started the run
 
@@ -70,7 +69,6 @@ class Group(NamedTuple):
     factory: Callable[[], Any]  # picklable; called once in each worker
     workers: int  # how many it has
     needs: Needs = Needs()  # of each worker
-    spread: bool = False  # whether they go to as many nodes as possible, instead of as few
 
 
 class Pool(ABC):

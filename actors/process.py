@@ -153,6 +153,6 @@ class OnNode(NamedTuple, Generic[Answer]):
 
     address: str
     is_driver: bool  # whether it is the node of the process that asks
-    resources: Mapping[str, float]  # that Ray shares out: CPU, GPU, own ones, memory and object_store_memory in bytes
+    resources: Mapping[str, float]  # that Ray shares out: CPU, GPU and others
     answer: Answer | None  # None if the call failed
     error: str = ""  # the reason if the call failed

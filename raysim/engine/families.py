@@ -61,7 +61,7 @@ class Family(ABC):
         asked = self.scenario.resources
         on_loader = Needs(with_driver=True) if asked.load_on is None else _needs(asked.load_on)
         needs = _needs(asked.clients_on, asked.cpus_per_client, asked.gpus_per_client)
-        clients = Group(CLIENT, self._workshop(needs), asked.client_actors, needs, asked.spread)
+        clients = Group(CLIENT, self._workshop(needs), asked.client_actors, needs)
         return [Group(LOADER, object, 1, on_loader), clients]  # requests do all that the loader does
 
     def _workshop(self, needs: Needs) -> OpenWorkshop:
@@ -104,7 +104,7 @@ class ServerFamily(Family):
     def groups(self) -> Sequence[Group]:
         asked = self.scenario.resources
         needs = _needs(asked.aggregators_on, gpus=asked.gpus_per_aggregator)
-        return [*super().groups, Group(SERVER, self._workshop(needs), asked.aggregators, needs, asked.spread)]
+        return [*super().groups, Group(SERVER, self._workshop(needs), asked.aggregators, needs)]
 
     def recorder(self, writer: Writer) -> ServerRecorder:
         return ServerRecorder(writer, self.scenario.run)
@@ -193,4 +193,4 @@ def _ending(
 
 
 def _needs(nodes: Nodes, cpus: float = 0.0, gpus: float = 0.0) -> Needs:
-    return Needs(cpus, gpus, nodes.custom, nodes.labels)
+    return Needs(cpus, gpus, nodes.labels)

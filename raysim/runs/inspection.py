@@ -17,7 +17,6 @@ from raysim.engine.families import family_of
 from raysim.engine.recorder import Nowhere
 from raysim.parts.errors import BadInput, BadValue, Problem, located
 from raysim.parts.process import isolated
-from raysim.runs.explained import culprit_of
 from raysim.runs.states import States, states_of
 from raysim.scenario import Scenario
 from results.location import is_local, location
@@ -63,7 +62,7 @@ def unfit(scenario: Scenario) -> list[Problem]:
             return []
         federation = _divided(scenario, dataset, found)
         if federation is not None and scenario.release is not None and scenario.has_server and not found:
-            with _noting(scenario, found, "release", "fit the timeline"):
+            with _noting(found, "release", "fit the timeline"):
                 family = family_of(scenario)
                 steps = family.dry(family.recorder(Nowhere()), federation, lambda: family.worker(federation).cost())
                 next(steps, None)
@@ -72,7 +71,7 @@ def unfit(scenario: Scenario) -> list[Problem]:
 
 def _inspect(scenario: Scenario) -> Inspected:
     found: list[Problem] = []
-    with _noting(scenario, found, "data"):
+    with _noting(found, "data"):
         dataset = load(scenario.data)
     if found:
         return Inspected([*found, *_name_problems(scenario)])
@@ -80,7 +79,7 @@ def _inspect(scenario: Scenario) -> Inspected:
     notes, states = ((), None) if federation is None else _try_model(scenario, federation, found)
     told: tuple[str, ...] = ()
     if federation is not None and not found:
-        with _noting(scenario, found, "privacy", "be accounted for"):
+        with _noting(found, "privacy", "be accounted for"):
             told = _guarantee(scenario, federation)
     meaning = dataset.meaning.lines if dataset.meaning else ()
     return Inspected(list(dict.fromkeys(found)), notes, meaning, told, states)
@@ -105,7 +104,7 @@ def guarantee(scenario: Scenario) -> tuple[str, ...]:
 
 
 @contextmanager
-def _noting(scenario: Scenario, found: list[Problem], key: str, must: str = "load") -> Iterator[None]:
+def _noting(found: list[Problem], key: str, must: str = "load") -> Iterator[None]:
     """Adds an error within the block to the problems, under this key unless the error has a more exact one.
 
     must: what the part must be able to do, for errors that do not say so.
@@ -119,25 +118,24 @@ def _noting(scenario: Scenario, found: list[Problem], key: str, must: str = "loa
         raise
     except BaseException as error:  # of a user's own class, or of a library that it calls
         text = " - ".join(" ".join(line.split()) for line in (str(error), *getattr(error, "__notes__", ())))
-        culprit = culprit_of(frames_of(error), scenario)
-        where = f", raised in {culprit.function}, {culprit.place}" if culprit else ""
+        where = "".join(f", raised in {frame.function}, {frame.place}" for frame in frames_of(error)[-1:])
         text = f"must {must}, got {type(error).__name__}: {text}{where}; run it to see the traceback"
-        found.append(Problem((culprit and culprit.key) or key, text))
+        found.append(Problem(key, text))
 
 
 def _divided(scenario: Scenario, dataset: Dataset, found: list[Problem]) -> Federation | None:
     """Divides the data. Server data and public samples are tried separately, so that the problems of both are found."""
     data, server_data, public, seed = scenario.data, scenario.server_data, scenario.public, scenario.seed
-    with _noting(scenario, found, "data.partition", "divide the samples"):
+    with _noting(found, "data.partition", "divide the samples"):
         federation = divide(dataset, data, NoServerData(), seed, NO_PUBLIC)
     if found:
         return None
-    with _noting(scenario, found, "server_data", "draw samples"):
+    with _noting(found, "server_data", "draw samples"):
         divide(dataset, data, server_data, seed, NO_PUBLIC)
-    with _noting(scenario, found, "public", "draw samples"):
+    with _noting(found, "public", "draw samples"):
         divide(dataset, data, NoServerData(), seed, public)
     if not found:
-        with _noting(scenario, found, "data"):
+        with _noting(found, "data"):
             return divide(dataset, data, server_data, seed, public)
     return federation
 
@@ -156,28 +154,28 @@ def _try_model(
     from raysim.workers.workbench import Workbench
 
     workers: list[Workbench] = []
-    with _noting(scenario, found, "model"):
+    with _noting(found, "model"):
         workers.append(family_of(scenario).worker(federation))
     if not workers:
         return (), None
     (worker,) = workers
-    with _noting(scenario, found, "model", "predict and train on two samples"):
+    with _noting(found, "model", "predict and train on two samples"):
         if not math.isfinite(loss := try_model(worker)):
             must = "must have a finite loss before any training"
             raise BadValue(f"{must}, got {loss} on two samples; look for a division by zero, or large inputs")
-        with _noting(scenario, found, "clients", "have models that predict and train on two samples"):
+        with _noting(found, "clients", "have models that predict and train on two samples"):
             try_architectures(worker)
-        with _noting(scenario, found, "run.metrics", "give numbers for some samples"):
+        with _noting(found, "run.metrics", "give numbers for some samples"):
             try_metrics(worker)
     if isinstance(worker, ServerWorker) and not found:
-        with _noting(scenario, found, "algorithm", "update a client"):
+        with _noting(found, "algorithm", "update a client"):
             worker.cost()  # this trains a client for one step, and a second one if it predicts
     elif isinstance(worker, PeersWorker) and not found and type(scenario.algorithm) not in ALGORITHMS:
         # Only a user's algorithm, because some of raysim's train long on public samples whenever they mix.
-        with _noting(scenario, found, "algorithm", "train and mix a peer"):
+        with _noting(found, "algorithm", "train and mix a peer"):
             worker.tried(worker.federation.smallest, scenario.local.model_copy(update={"steps": 1}))
     if not scenario.follows_training:
-        with _noting(scenario, found, "world", "give a timeline"):
+        with _noting(found, "world", "give a timeline"):
             _try_timeline(scenario, federation, worker)
     return ((), None) if found else (worker.notes, states_of(scenario, federation, worker))
 
@@ -193,6 +191,6 @@ def _try_timeline(scenario: Scenario, federation: Federation, worker: Any) -> No
 def _name_problems(scenario: Scenario) -> list[Problem]:
     """Returns what is wrong with names and files of the model, which can be told without data."""
     found: list[Problem] = []
-    with _noting(scenario, found, "model"):
+    with _noting(found, "model"):
         scenario.model.build((3, 224, 224), scenario.data.classes or 10)
     return [problem for problem in found if problem.path in ("model.model", "model.weights")]

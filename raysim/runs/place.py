@@ -202,4 +202,4 @@ def demand_of(scenario: Scenario) -> Demand:
 
     groups = family_of(scenario).groups
     actors = {f"{group.name}-{number}": group.needs for group in groups for number in range(group.workers)}
-    return Demand(actors, scenario.resources.wait_s, any(group.spread for group in groups))
+    return Demand(actors, scenario.resources.wait_s)

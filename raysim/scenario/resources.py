@@ -7,12 +7,11 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from raysim.parts.errors import quoted
-from raysim.parts.part import Clients, Count, Fraction, NonNegative, Part, Positive, Seconds, Unit
+from raysim.parts.part import Clients, Count, Fraction, NonNegative, Part, Seconds, Unit
 
 _WORD = r"[a-zA-Z0-9](?:[a-zA-Z0-9_.-]{0,61}[a-zA-Z0-9])?"  # Ray's labels follow the syntax of those of Kubernetes
 _LABEL = re.compile(rf"(?:[a-zA-Z0-9.-]{{1,253}}/)?{_WORD}")
 _SELECTOR = re.compile(rf"!?(?:{_WORD}|in\({_WORD}(?:, ?{_WORD})*\))")
-_ASKED_ELSEWHERE = ("CPU", "GPU", "memory", "object_store_memory")
 
 
 def _text(fits: Callable[[str], Any], must: str) -> AfterValidator:
@@ -26,25 +25,16 @@ def _text(fits: Callable[[str], Any], must: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _is_custom(name: str) -> bool:
-    return bool(name) and name not in _ASKED_ELSEWHERE
-
-
 Label = Annotated[str, _text(_LABEL.fullmatch, "the name of a label, such as disk or ray.io/accelerator-type")]
 Selector = Annotated[str, _text(_SELECTOR.fullmatch, 'a value of the label, "!value", in(a, b) or "!in(a, b)"')]
-Custom = Annotated[
-    str, _text(_is_custom, "a custom resource, such as fast_disk, for CPUs, GPUs and memory have keys of their own")
-]
 
 
 class Nodes(Part):
-    """Which nodes of a cluster may host an actor, and what it takes there beside CPUs and GPUs."""
+    """Which nodes of a cluster may host an actor."""
 
     labels: dict[Label, Selector] = Field(default_factory=dict)
     """Labels that a node must have, as `ray start --labels` sets them: for each a value, "!value", in(a, b) or
     "!in(a, b)". Ray itself sets some, such as `ray.io/accelerator-type`, the model of the GPUs."""
-    custom: dict[Custom, Positive] = Field(default_factory=dict)
-    """Custom resources that each actor takes, as `ray start --resources` declares them, such as {fast_disk: 1}."""
 
 
 class Resources(Part):
@@ -71,8 +61,6 @@ class Resources(Part):
     load_on: Nodes | None = None
     """Nodes that may load the data, which then go to each other node through Ray. null: the node of the process that
     starts the run."""
-    spread: bool = False
-    """Whether actors go to as many nodes as they can. Otherwise, they fill one node after another."""
     threads: Count = 1
     """Number of CPU threads in each actor. It can change the last bits of results."""
     chunk: Clients = 5

@@ -1,9 +1,9 @@
-"""Tuning with Optuna: its sampler suggests values of keys, its pruner stops trials that lag behind.
+"""Tuning with Optuna, whose sampler suggests values of keys.
 
-Trials are suggested in batches whose size the scenario file fixes, and reported in their order; a trial's seeds run one
-after another. So a search is a function of its file: how many runs are carried out side by side changes neither
-suggestions nor pruning. An interrupted search that is started again suggests the same values. Its finished runs are not
-run again, and the others continue from their checkpoints.
+Trials are suggested in batches whose size the scenario file fixes, and their scores are given to Optuna in order; a
+trial's seeds run one after another. So a search is a function of its file: how many runs are carried out side by side
+does not change suggestions. An interrupted search that is started again suggests the same values. Its finished runs
+are not run again, and the others continue from their checkpoints.
 """
 
 from __future__ import annotations
@@ -16,25 +16,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow.compute as pc
 
-from raysim.engine.checkpoint import Checkpoint
-from raysim.observers.observer import Callback, Watcher
-from raysim.parts.errors import DamagedCheckpoint, Problem, ScenarioError, StopRun
+from raysim.observers.observer import Watcher
+from raysim.parts.errors import Problem, ScenarioError
 from raysim.runs.observing import observers_of
 from raysim.runs.previous import EarlierRuns, OutOfDate
 from raysim.scenario import Scenario
 from raysim.sweep.batch import RunOutcome, attempt
 from raysim.sweep.expand import Plan
-from raysim.sweep.pruner import Pruner
 from raysim.sweep.settings import Range, Search
 from raysim.sweep.slots import Slots, open_slots
-from results import NotARun, open_run
+from results import open_run
 from results.location import location
 from results.readings import MOMENT, WHAT, over_members
 
 if TYPE_CHECKING:
     import optuna
 
-STARTUP = 5  # first trials of a group, which are drawn at random and not pruned
+STARTUP = 5  # first trials of a group, which are drawn at random
 
 
 class Trial(NamedTuple):
@@ -43,8 +41,8 @@ class Trial(NamedTuple):
     group: int  # place of the group of scenarios, which differ only in their seeds
     number: int
     values: dict[str, Any]  # values of the tuned keys
-    status: str  # finished, pruned, diverged or failed
-    score: float | None  # mean over seeds; infinitely bad if it diverged; None if it was pruned or failed
+    status: str  # finished, stopped, diverged or failed
+    score: float | None  # mean over seeds; infinitely bad if it diverged; None if it was stopped or failed
     outcomes: tuple[RunOutcome, ...]  # the outcomes of its runs, by seed
     again: tuple[str, ...]  # why runs that had finished before are out of date, and were run again
 
@@ -96,7 +94,7 @@ def _best_of(finished: Iterable[Trial], plan: Plan) -> Trial:
 
 @dataclass(frozen=True)
 class _Trier:
-    """Tries suggestions for one group: runs its seeds one after another, unless one lags behind."""
+    """Tries suggestions for one group: runs its seeds one after another."""
 
     plan: Plan
     settings: Search
@@ -110,55 +108,34 @@ class _Trier:
         outcomes: list[RunOutcome] = []
         again: list[str] = []
         scores: list[float] = []
-        rounds = 0  # values of this trial's earlier seeds
         for scenario in self.plan.groups(dict(suggestion.params))[self.group]:
             found = self.earlier.find(scenario)
             if isinstance(found, OutOfDate):
                 again.append(found.why)
-            folder = None if isinstance(found, OutOfDate) else found
-            outcome = self._run(scenario, folder, suggestion, rounds)
+            outcome = self._run(scenario, None if isinstance(found, OutOfDate) else found, suggestion)
             outcomes.append(outcome)
             if outcome.status in ("stopped", "diverged", "failed"):
                 break
             assert outcome.folder is not None
-            over, score_of_seed = _history(outcome.folder, self.settings.metric, scenario.evaluated_splits[0])[-1]
-            scores.append(score_of_seed)
-            rounds += scenario.run.rounds or over
+            scores.append(_score(outcome.folder, self.settings.metric, scenario.evaluated_splits[0]))
         last = outcomes[-1].status
-        status = {"stopped": "pruned", "diverged": "diverged", "failed": "failed"}.get(last, "finished")
+        status: str = last if last in ("stopped", "diverged", "failed") else "finished"
         score = sum(scores) / len(scores) if status == "finished" else None
         if status == "diverged" or (score is not None and math.isnan(score)):
             status, score = "diverged", math.inf if self.plan.direction == "minimize" else -math.inf
         values = dict(suggestion.params)
         return Trial(self.group, suggestion.number, values, status, score, tuple(outcomes), tuple(again))
 
-    def _run(self, scenario: Scenario, folder: Path | None, suggestion: optuna.Trial, rounds: int) -> RunOutcome:
-        """Runs a scenario, or takes the results of an earlier run.
-
-        folder: where the scenario has been run to its end before, or None. A run that ended early is resumed, after its
-        evaluations so far have been reported to Optuna again. rounds: the sum over the trial's earlier runs.
-        """
-        early = None if folder else self.earlier.to_resume(scenario)
-        of_run = self.settings.metric, scenario.evaluated_splits[0]
-        pruner = Pruner(suggestion, self.settings, rounds)
-        try:
-            past = _history(folder, *of_run) if folder else _until_checkpoint(early, *of_run) if early else []
-            for round, value in past:
-                pruner.report(round, value)
-        except StopRun as stop:
-            return RunOutcome("stopped", folder or early, str(stop))
-        except (DamagedCheckpoint, NotARun) as error:
-            return RunOutcome("failed", early, str(error))
+    def _run(self, scenario: Scenario, folder: Path | None, suggestion: optuna.Trial) -> RunOutcome:
+        """Runs a scenario, or continues an early run of it. folder: where it has been run to its end before; None: it
+        has not."""
         if folder:
             run = open_run(folder)
             return RunOutcome("diverged" if run.status == "diverged" else "done before", folder, run.diverged)
         values = ", ".join(f"{key.rpartition('.')[2]}={value}" for key, value in suggestion.params.items())
         label = f"{scenario.name}  trial {suggestion.number}: {values}, seed={scenario.seed}"
-        observers = [Callback(pruner), *observers_of(scenario, self.observers, one_of_several=True)]
-        outcome = attempt(self.slots, scenario, self.out, observers, early, label)
-        if pruner.measured:
-            raise _unmeasured(self.settings.metric, pruner.measured)
-        return outcome
+        observers = observers_of(scenario, self.observers, one_of_several=True)
+        return attempt(self.slots, scenario, self.out, observers, self.earlier.to_resume(scenario), label)
 
 
 def _study(plan: Plan, seed: int) -> optuna.Study:
@@ -173,7 +150,6 @@ def _study(plan: Plan, seed: int) -> optuna.Study:
         study_name=name,
         direction=plan.direction,
         sampler=optuna.samplers.TPESampler(seed=seed, n_startup_trials=STARTUP),
-        pruner=optuna.pruners.MedianPruner(n_startup_trials=STARTUP),
     )
 
 
@@ -214,56 +190,24 @@ def _distributions(over: Mapping[str, Range]) -> dict[str, optuna.distributions.
 def _tell(study: optuna.Study, suggestion: optuna.Trial, trial: Trial) -> None:
     from optuna.trial import TrialState
 
-    if trial.status == "pruned":
-        study.tell(suggestion, state=TrialState.PRUNED)
-    elif trial.score is None:  # failed
+    if trial.score is None:
         study.tell(suggestion, state=TrialState.FAIL)
     else:
         study.tell(suggestion, trial.score)
 
 
-def _history(folder: Path, metric: str, split: str) -> list[tuple[int, float]]:
-    """Returns (rounds over, value) of each evaluation of a run that is over.
+def _score(folder: Path, metric: str, split: str) -> float:
+    """Returns a metric as a run last evaluated it on a split: the mean over the clients whose own models were evaluated
+    or, if none was, that of the global model or the mean over peers.
 
-    Raises ScenarioError if there is none, unless the run diverged.
+    Raises ScenarioError if it was not evaluated.
     """
-    found = _evaluated(folder, metric, split)
-    if not found and (run := open_run(folder)).status != "diverged":
-        raise _unmeasured(metric, run.table("evaluations", ["metric"])["metric"].unique().to_pylist())
-    return found
-
-
-def _until_checkpoint(folder: Path, metric: str, split: str) -> list[tuple[int, float]]:
-    """Returns (rounds over, value) of each evaluation of a run that ended early, up to its checkpoint, if any."""
-    checkpoint = Checkpoint.read(folder)
-    return _evaluated(folder, metric, split, checkpoint.rows["evaluations"]) if checkpoint else []
-
-
-def _evaluated(folder: Path, metric: str, split: str, rows: int | None = None) -> list[tuple[int, float]]:
-    """Returns (rounds over, value) of evaluations on a split: those that `Progress` showed during the run.
-
-    Values are means over the clients whose own models were evaluated or, if none was, those of the global model or
-    means over peers.
-
-    rows: how many rows of the table count; None: all.
-    """
-    run = open_run(folder)
-    wanted = (pc.field("metric") == metric) & (pc.field("split") == split)
-    found = over_members(run.table("evaluations", [*WHAT, *MOMENT, "value"]).slice(0, rows).filter(wanted))
-    by_subject = {of: found.filter(pc.field("subject") == of) for of in ("client", "global", "peers")}
-    shown: list[Any] = next((of_subject.to_pylist() for of_subject in by_subject.values() if len(of_subject)), [])
-    over = run.info.get("totals", {}).get("rounds", math.inf)  # a run may end within a round, which is then not over
-    diverged = run.info["diverged"]["round"] if run.status == "diverged" else math.inf  # it was not shown
-    shown = [row for row in shown if row["round"] < diverged]
-    values = [math.nan if row["value"] is None else row["value"] for row in shown]
-    settings = run.info["scenario"]
-    within = isinstance(settings["run"]["evaluate_every"], dict) and not settings.get("topology")
-    # By virtual time, a server's model is evaluated within rounds, except for the last one.
-    last = len(shown) - 1 if within and run.status == "finished" else -1 if within else None
-    rounds = [row["round"] + (last is None or place == last) for place, row in enumerate(shown)]
-    return [(min(round, over), value) for round, value in zip(rounds, values, strict=True)]
-
-
-def _unmeasured(metric: str, measured: Iterable[str]) -> ScenarioError:
-    text = f"must be one of {', '.join(measured)}, which these runs measure, got {metric!r}"
-    return ScenarioError("sweep", [Problem("search.metric", text)])
+    table = open_run(folder).table("evaluations", [*WHAT, *MOMENT, "value"])
+    found = over_members(table.filter((pc.field("metric") == metric) & (pc.field("split") == split)))
+    by_subject = (found.filter(pc.field("subject") == of) for of in ("client", "global", "peers"))
+    values: list[Any] = next((of["value"].to_pylist() for of in by_subject if len(of)), [])
+    if not values:
+        measured = ", ".join(table["metric"].unique().to_pylist())
+        text = f"must be one of {measured}, which these runs measure, got {metric!r}"
+        raise ScenarioError("sweep", [Problem("search.metric", text)])
+    return math.nan if values[-1] is None else float(values[-1])

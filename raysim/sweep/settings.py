@@ -40,7 +40,7 @@ class Range(Part):
 
 
 class Search(Part):
-    """Tunes keys with Optuna: its sampler suggests them, trials that lag behind are pruned."""
+    """Tunes keys with Optuna, whose sampler suggests them."""
 
     over: Annotated[dict[str, Range], Field(min_length=1)]
     """The range of each key to tune, by key path, such as local.lr."""
@@ -61,8 +61,6 @@ class Search(Part):
     """Address of a database of Optuna's that also gets the trials, such as sqlite:///tuning.db, for its dashboard. A
     study there has the name of the sweep and the number of its group, and is written anew when a search starts. null:
     none."""
-    prune: bool = True
-    """Whether to stop a trial whose metric is worse than the median of earlier trials, once five have finished."""
 
 
 class Sweep(Part):

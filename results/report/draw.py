@@ -65,22 +65,16 @@ def spread(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:
 
 
 def ranks(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:
-    """Draws the last values of a run's members in rising order, the smallest at 0 % and the largest at 100 %."""
-    last = rows[rows["round"] == rows.groupby("run", observed=True)["round"].transform("max")]
+    """Draws the values of members in rising order, the smallest at 0 % and the largest at 100 %, at the end of runs."""
+    last = rows
+    if "round" in rows:  # evaluations
+        last = rows[rows["round"] == rows.groupby("run", observed=True)["round"].transform("max")]
     for place, of_group in by_group(last):
         rising = np.sort(of_group[column].to_numpy(float))
         band(axes, place, groups.label(place), np.linspace(0, 100, len(rising)), rising)
-    axes.set(xlabel="from the lowest to the highest, %", ylabel=str(rows["metric"].iloc[0]).replace("_", " "))
-    return f"The last evaluation: {len(last):,} values, mean {last[column].mean():.4g}."
-
-
-def members(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:
-    """Draws the values of clients in rising order, of all runs of a group together."""
-    for place, of_group in by_group(rows):
-        rising = np.sort(of_group[column].to_numpy(float))
-        band(axes, place, groups.label(place), np.linspace(0, 100, len(rising)), rising)
-    axes.set(xlabel="from the lowest to the highest, %", ylabel=column.replace("_", " "))
-    return f"{len(rows):,} values, mean {rows[column].mean():.4g}, largest {rows[column].max():.4g}."
+    name = str(rows["metric"].iloc[0]) if "metric" in rows else column
+    axes.set(xlabel="from the lowest to the highest, %", ylabel=name.replace("_", " "))
+    return f"{len(last):,} values, mean {last[column].mean():.4g}, largest {last[column].max():.4g}."
 
 
 def by_model(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:

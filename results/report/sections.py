@@ -38,7 +38,7 @@ SECTIONS = (
     Section(
         "ends",
         "Clients' and peers' own models at the end",
-        "All values of a group, from the lowest to the highest.",
+        "The last evaluation: all values of a group, from the lowest to the highest.",
         "evaluations",
         ("value",),
         draw.ranks,
@@ -160,7 +160,7 @@ SECTIONS = (
         "stale updates weigh less, and cost less.",
         "privacy",
         ("epsilon", "uses", "squared_weights"),
-        draw.members,
+        draw.ranks,
     ),
     *(
         Section(

@@ -108,7 +108,7 @@ def test_metrics_and_the_loss_must_fit_data_that_are_known_once_they_are_loaded(
     [
         (
             {"model": {"name": "module", "module": "misfits:Narrow"}},
-            "model.module: must predict and train on two samples, got RuntimeError: mat1 and mat2 shapes cannot be "
+            "model: must predict and train on two samples, got RuntimeError: mat1 and mat2 shapes cannot be "
             "multiplied (2x64 and 65x10) - the model was tried on inputs (2, 1, 8, 8) torch.float32 with labels (2,) "
             "torch.int64; parameters become float32, and images are in channels-last memory, raised in "
             "misfits:Narrow.forward, {file}:9; run it to see the traceback",
@@ -181,9 +181,7 @@ def test_a_fault_of_a_user_s_own_code_is_told_and_keeps_its_traceback(
     raw = with_data({"name": "torch", "train": "faulty:broken"})
     (line,) = told(tmp_path, raw)
     where = f"raised in faulty:broken, {tmp_path / 'faulty.py'}:1"
-    assert (
-        line == f"data.train: must load, got ZeroDivisionError: a fault of mine, {where}; run it to see the traceback"
-    )
+    assert line == f"data: must load, got ZeroDivisionError: a fault of mine, {where}; run it to see the traceback"
 
 
 def idx(root: Path) -> Raw:

@@ -103,7 +103,7 @@ def test_a_failing_client_ends_the_run_with_exit_code_1_and_its_traceback_once(t
     last = ended.stderr.splitlines()[-1]
     assert last.startswith("The run failed in train for version ")
     assert "ZeroDivisionError: this client divides by zero - client 3, its dispatch 0, model version " in last
-    assert ", train - raised in algorithm, toys:Failing.update, " in last
+    assert ", train - raised in toys:Failing.update, " in last
     assert Path(last.rpartition(", ")[2].rpartition(":")[0]).name == "toys.py"
     (folder,) = (tmp_path / "runs").iterdir()
     result = raysim.Result(folder)

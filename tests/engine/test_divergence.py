@@ -180,7 +180,7 @@ def test_in_a_sweep_a_run_that_diverges_stops_no_other_and_is_not_run_again(tmp_
 def test_a_search_takes_what_diverges_for_the_worst(tmp_path: Path) -> None:
     over = {"local.lr": {"choices": [0.1, 1e30]}}
     path = write(
-        digits(world=EVERYONE, run__rounds=2) | {"sweep": {"search": {"over": over, "trials": 5, "prune": False}}},
+        digits(world=EVERYONE, run__rounds=2) | {"sweep": {"search": {"over": over, "trials": 5}}},
         tmp_path / "s.yaml",
     )
     for _ in range(2):  # the second time, all runs were done before

@@ -32,7 +32,7 @@ def gpus(monkeypatch: pytest.MonkeyPatch) -> None:
 def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
     with several_nodes(1, num_gpus=0, labels={"disk": "none"}) as nodes:
         for number, disk in zip(GPUS, ("fast", "slow"), strict=True):
-            nodes.add(4, num_gpus=number, labels={"disk": disk}, resources={disk: 2})
+            nodes.add(4, num_gpus=number, labels={"disk": disk})
         yield nodes
 
 
@@ -67,9 +67,9 @@ def run(nodes: Nodes, folder: Path, **changes: object) -> raysim.Result:
 
 
 @pytest.mark.cluster
-def test_actors_are_on_nodes_with_the_labels_and_the_resources_that_they_ask_for(nodes: Nodes, tmp_path: Path) -> None:
+def test_actors_are_on_nodes_with_the_labels_that_they_ask_for(nodes: Nodes, tmp_path: Path) -> None:
     """The only node with two GPUs is the one with the label; each client takes a GPU of its own there."""
-    asked = {"labels": {"disk": "fast"}, "custom": {"fast": 0.5}}
+    asked = {"labels": {"disk": "fast"}}
     share = GPUS[0] / 2
     result = run(nodes, tmp_path, resources__clients_on=asked, resources__gpus_per_client=share)
     given = [life["gpu"] for life in result.info["workers"] if life["worker"].startswith("client")]
@@ -87,7 +87,7 @@ def test_what_no_node_has_is_told(nodes: Nodes, tmp_path: Path) -> None:
 
 @pytest.mark.cluster
 def test_doctor_examines_every_node(nodes: Nodes, tmp_path: Path) -> None:
-    path = write(tmp_path, digits(resources__gpus_per_client=0.5, resources__spread=True))
+    path = write(tmp_path, digits(resources__gpus_per_client=0.5))
     process = nodes.call("doctor", path, "--address", nodes.address)
     printed = process.communicate(timeout=PATIENT_S)[0]
     assert process.returncode == 0, printed
