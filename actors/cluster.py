@@ -19,22 +19,21 @@ from actors.queue import Queue, choose
 from actors.recovery import Recovery, Watch
 from actors.worker import Worker
 
-PATIENCE_S = 600.0
 POLL_S = 0.5  # how often `wait` looks for an interruption
 
 
 class RayPool(Pool):
     """A pool on Ray, of one run. Ready jobs run by priority."""
 
-    def __init__(self, actors: Actors, patience_s: float | None = PATIENCE_S, wait_s: float = 0.0) -> None:
-        """actors: makes the workers. patience_s: how long a worker may be silent; None: for ever. wait_s: how long,
-        beyond two minutes, no worker may have work while others wait for a node."""
+    def __init__(self, actors: Actors, wait_s: float = 0.0) -> None:
+        """actors: makes the workers. wait_s: how long, beyond two minutes, no worker may have work while others wait
+        for a node."""
         super().__init__()
         self._actors = actors
         self._interrupted = False
         self._end = math.inf  # when `wait` raises KeyboardInterrupt, by time.monotonic
         self._crews = Crews()
-        self._watch = Watch(self._crews, patience_s, wait_s)
+        self._watch = Watch(self._crews, wait_s)
         self._queue = Queue()
         self._recovery = Recovery(self._crews, self._queue, self.warnings.append)
 
@@ -108,7 +107,7 @@ class RayPool(Pool):
     def _turn(self) -> bool:
         """Waits for an answer for POLL_S at most, takes what has come, and looks after the workers.
 
-        Returns whether an answer came or a worker was replaced. Raises KeyboardInterrupt after `interrupt`.
+        Returns whether an answer came. Raises KeyboardInterrupt after `interrupt`.
         """
         running = [reference for worker in self._crews.workers for reference in worker.calls]
         if not running:
@@ -119,18 +118,8 @@ class RayPool(Pool):
         if came:
             self._take_all(running)
             self._hand_out()
-        return self._look() or came
-
-    def _look(self) -> bool:
-        """Looks after the workers. Returns whether some were replaced."""
-        found = False
-        for worker, cause in self._watch.gone():
-            if self._crews.has(worker):  # unless it was replaced together with its gang
-                self._recovery.replace(worker, cause)
-                found = True
-        if found:
-            self._hand_out()
-        return found
+        self._watch.look()
+        return came
 
     def _take_all(self, running: list[Any]) -> None:
         """Takes the answers that have come. running: the references to all."""

@@ -9,7 +9,7 @@ import ray
 from actors.actors import Actors
 from actors.job import Job, Seat, Setup, values_of
 from actors.pool import ATTEMPTS, Group, JobFailed
-from actors.worker import Pulse, Worker
+from actors.worker import Worker
 
 LATE_S = 30.0  # seconds after which a worker that Ray has not started counts as waiting for a node
 
@@ -43,7 +43,7 @@ class Crew:
     def _make(self, number: int, failures: int = 0) -> Worker:
         name = f"{self.group.name}-{number}"
         actor = self._actors.take(name, self.group)
-        worker = Worker(name, number, actor, Pulse(name, actor.answer.remote, is_there), failures)
+        worker = Worker(name, number, actor, failures)
         worker.calls[actor.node.remote()] = None
         worker.calls[actor.open.remote(self.group.factory)] = None
         for setup in self._setups:
@@ -92,17 +92,6 @@ class Crew:
             raise JobFailed(f"{worker.name}: set-up", f"it died {ATTEMPTS} times; the last time: {cause}", "")
         self.workers[place] = self._make(worker.number, failures)
 
-    def silent(self, passed_s: float, patience_s: float) -> list[Worker]:
-        """Pings the workers that run. Returns those that have not answered for too long.
-
-        passed_s: seconds since the last call.
-        """
-        running = [worker for worker in self.workers if worker.node_id]
-        for worker in running:
-            if warning := worker.pulse.beat(passed_s, patience_s):
-                self._warn(warning)
-        return [worker for worker in running if worker.pulse.silent_s >= patience_s]
-
     def late(self) -> list[Worker]:
         """Returns the workers that wait for a node. Warns once about each."""
         late = [worker for worker in self.workers if worker.waits_s >= LATE_S]
@@ -134,8 +123,3 @@ class Crews(dict[str, Crew]):
 def _set_up(worker: Worker, setup: Setup) -> None:
     contents = [value.content for value in values_of(setup)]
     worker.calls[worker.actor.set_up.remote(setup, *contents)] = None
-
-
-def is_there(reference: object) -> bool:
-    """Whether an answer has come, or never will because the actor has died."""
-    return bool(ray.wait([reference], num_returns=1, timeout=0, fetch_local=False)[0])

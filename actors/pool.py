@@ -45,7 +45,7 @@ class ValuesLost(JobFailed):
 
 
 class SchedulerDied(JobFailed):
-    """The process that carried out the program is gone, or does not answer. The program is not at fault."""
+    """The process that carried out the program is gone. The program is not at fault."""
 
 
 class MissingResources(Exception):

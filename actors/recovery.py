@@ -1,8 +1,8 @@
-"""Looks after the workers of a pool on Ray: who does not answer or waits for a node, and whose work must be done again,
-because its worker died or its values were lost with a node."""
+"""Looks after the workers of a pool on Ray: who waits for a node, and whose work must be done again, because its worker
+died or its values were lost with a node."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ray.exceptions import ObjectLostError, OutOfMemoryError
@@ -11,40 +11,28 @@ from actors.crew import Crew, Crews
 from actors.job import Job, Value
 from actors.pool import ATTEMPTS, JobFailed, ValuesLost
 from actors.queue import Queue
-from actors.worker import Worker, interval
+from actors.worker import Worker
 
 LOOK_S = 2.0  # seconds between looks for workers that wait for a node
 LEAST_WAIT_S = 120.0  # seconds that a run always waits for a node, because Ray takes a while to see that one is lost
 
 
 class Watch:
-    """Looks after workers whenever it is asked, though not too often."""
+    """Looks after workers that wait for a node, whenever it is asked, though not too often."""
 
-    def __init__(self, crews: Mapping[str, Crew], patience_s: float | None, wait_s: float) -> None:
-        """crews: those of all groups; they may change. patience_s: how long a worker may be silent; None: for ever.
-        wait_s: how long workers may wait for a node while nothing else runs, if that is more than LEAST_WAIT_S."""
-        self._crews, self._patience_s = crews, patience_s
-        self._wait_s = max(wait_s, LEAST_WAIT_S)
-        self._pinged = self._looked = time.monotonic()
+    def __init__(self, crews: Mapping[str, Crew], wait_s: float) -> None:
+        """crews: those of all groups; they may change. wait_s: how long workers may wait for a node while nothing else
+        runs, if that is more than LEAST_WAIT_S."""
+        self._crews, self._wait_s = crews, max(wait_s, LEAST_WAIT_S)
+        self._looked = time.monotonic()
         self.moved = time.monotonic()  # when a worker was last seen to do anything
 
-    def gone(self) -> Iterator[tuple[Worker, str]]:
-        """Yields the workers that must be replaced now, each with the cause.
-
-        Raises JobFailed if workers have waited for a node for too long, and nothing else runs.
-        """
-        now = time.monotonic()
-        if now - self._looked >= LOOK_S:
-            self._looked = now
-            self._require_progress(now)
-        if self._patience_s is not None and (passed := now - self._pinged) >= interval(self._patience_s):
-            self._pinged = now
-            for crew in self._crews.values():
-                for worker in crew.silent(passed, self._patience_s):
-                    yield worker, f"{worker.name} has not answered for {worker.pulse.silent_s:.0f} s"
-
-    def _require_progress(self, now: float) -> None:
+    def look(self) -> None:
         """Raises JobFailed if workers have waited for a node for too long, and nothing else runs."""
+        now = time.monotonic()
+        if now - self._looked < LOOK_S:
+            return
+        self._looked = now
         late = [worker for crew in self._crews.values() for worker in crew.late()]
         if not late:
             return

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import logging
-import math
 import secrets
 import threading
 import time
@@ -18,14 +17,13 @@ from ray.exceptions import GetTimeoutError, OutOfMemoryError, RayActorError, Ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from actors.actors import Actors
-from actors.cluster import PATIENCE_S, POLL_S, RayPool
-from actors.crew import is_there
+from actors.cluster import POLL_S, RayPool
 from actors.placement import Demand, Placement, within
 from actors.pool import JobFailed, SchedulerDied
 from actors.process import state_of_process
-from actors.worker import Pulse, interval
 
 STOP_S = 10.0  # seconds that the scheduler may take to end an interrupted run
+ASK_S = 5.0  # seconds between two questions for its warnings
 
 Program = Callable[[Any], Iterator[Any]]  # takes a pool, and yields what the caller sees during the run
 
@@ -37,12 +35,11 @@ class Scheduler:
         self,
         name: str,
         placement: Placement,
-        patience_s: float | None,
         environment: Mapping[str, str],
         wait_s: float,
     ) -> None:
         self._actors = Actors(name, placement, environment)
-        self._patience_s, self._wait_s = patience_s, wait_s
+        self._wait_s = wait_s
         self._state: Any = None  # of the process, before its first program ran
         self._pool: RayPool | None = None  # of the program that runs
         self._warnings: list[str] = []  # of the last pool
@@ -57,7 +54,7 @@ class Scheduler:
         """
         self._state = self._state or state_of_process()
         self._in_order = False
-        self._pool = pool = RayPool(self._actors, self._patience_s, self._wait_s)
+        self._pool = pool = RayPool(self._actors, self._wait_s)
         self._warnings = pool.warnings
         if self._stopped >= number:
             pool.interrupt()
@@ -80,7 +77,7 @@ class Scheduler:
                 self._changed.notify_all()
 
     def answer(self) -> list[str]:
-        """Answers a ping, with all warnings of the last run so far. It runs in its own thread, as `stop`."""
+        """Returns all warnings of the last run so far. It runs in its own thread, as `stop`."""
         return self._warnings.copy()
 
     def stop(self, number: int) -> tuple[bool, list[str]]:
@@ -102,7 +99,6 @@ class Terms(NamedTuple):
     """What a run asks of a workforce."""
 
     demand: Demand
-    patience_s: float | None = PATIENCE_S  # how long an actor may not answer before it is given up; None: for ever
     environment: Mapping[str, str] = {}  # variables of the actors' processes
     alike: Any = None  # what else must be equal
 
@@ -139,14 +135,14 @@ class Workforce:
     def run(self, program: Program, run: str) -> Generator[Any, None, None]:
         """Runs a program, and yields what it yields. Closing the generator interrupts it. run: its name.
 
-        Raises JobFailed if the program does, and SchedulerDied if the scheduler dies or is given up.
+        Raises JobFailed if the program does, and SchedulerDied if the scheduler dies.
         """
         scheduler = self._scheduler = self._scheduler or self._start(run)
         self._programs += 1
         number, warnings, in_order = self._programs, _Warnings(), False
         try:
             stream = scheduler.run.options(num_returns="streaming").remote(program, number)
-            for reference in _waiting(stream, scheduler, self.terms.patience_s, warnings):
+            for reference in _waiting(stream, scheduler, warnings):
                 item = ray.get(reference)
                 if isinstance(item, JobFailed):
                     raise item
@@ -178,7 +174,7 @@ class Workforce:
                 **({"runtime_env": {"env_vars": environment}} if environment else {}),
             )
         )
-        return scheduler.remote(name, self._placement, self.terms.patience_s, environment, self.terms.demand.wait_s)
+        return scheduler.remote(name, self._placement, environment, self.terms.demand.wait_s)
 
     def end(self) -> None:
         """Ends all actors. Workers end with their scheduler."""
@@ -199,32 +195,16 @@ class _Warnings:
             _log.warning(warning)
         self._told = max(self._told, len(warnings))
 
-    def came(self, reference: Any) -> bool:
-        """Whether a ping of the scheduler is answered. Logs the warnings that came with the answer."""
-        if not is_there(reference):
-            return False
-        with suppress(RayError):  # it has died, and reading the stream raises that
-            self.log(ray.get(reference))
-        return True
 
-
-def _waiting(stream: Any, scheduler: Any, patience_s: float | None, warnings: _Warnings) -> Iterator[Any]:
-    """Yields the references of a stream, and logs the pool's warnings.
-
-    Raises SchedulerDied if the scheduler does not answer.
-    """
-    pulse = Pulse("scheduler", scheduler.answer.remote, warnings.came)
-    patience = math.inf if patience_s is None else patience_s
-    listened = time.monotonic()
+def _waiting(stream: Any, scheduler: Any, warnings: _Warnings) -> Iterator[Any]:
+    """Yields the references of a stream, and logs the pool's warnings."""
+    asked, since = scheduler.answer.remote(), time.monotonic()
     while True:
         ready = ray.wait([stream], num_returns=1, timeout=POLL_S, fetch_local=False)[0]
-        now = time.monotonic()
-        if now - listened >= interval(patience):
-            if warning := pulse.beat(now - listened, patience):
-                _log.warning(warning)
-            listened = now
-        if pulse.silent_s >= patience:
-            raise SchedulerDied("scheduler", f"it has not answered for {pulse.silent_s:.0f} s", "")
+        if time.monotonic() - since >= ASK_S and ray.wait([asked], timeout=0)[0]:
+            with suppress(RayError):  # it has died, and reading the stream raises that
+                warnings.log(ray.get(asked))
+            asked, since = scheduler.answer.remote(), time.monotonic()
         if ready:
             try:
                 yield next(stream)

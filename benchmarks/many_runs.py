@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 import raysim
 from results import Writer, write_json
-from results.schemas import EvaluationRow, UpdateRow
+from results.rows import EvaluationRow, UpdateRow
 
 
 def write(folder: Path, seed: int) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from operator import attrgetter
 from pathlib import Path
@@ -19,7 +19,8 @@ from results.columns import is_marked
 from results.disk import replacing
 from results.location import is_local, location
 from results.parts import compact, keep_first, last_serial, part_files, schema_of, write_part
-from results.schemas import OWN, ROWS, TABLES, Row, with_own
+from results.rows import Row
+from results.schemas import OWN, ROWS, TABLES, with_own
 
 BUFFER_ROWS = 50_000  # rows at which a buffer is written to disk
 FLUSH_S, STORE_FLUSH_S = 5.0, 30.0  # an object store gets larger files: each takes a request to write, and one to read
@@ -38,7 +39,6 @@ class Writer:
     heard: tables whose rows are also kept for `new_rows`.
     flush_seconds: how much real time may pass between two flushes, as long as rows are added; by default 5, or 30 on
     an object store.
-    before_writing: called before each file is written, which is not written if it raises an exception.
     """
 
     def __init__(
@@ -49,7 +49,6 @@ class Writer:
         keep: dict[str, int] | None = None,
         heard: Iterable[str] = (),
         flush_seconds: float | None = None,
-        before_writing: Callable[[], None] = lambda: None,
     ) -> None:
         folder = location(folder)
         taken = [table for table in TABLES if part_files(folder, table)]
@@ -61,7 +60,6 @@ class Writer:
             if keep is not None:
                 buffer.restore(keep.get(table, 0))
         self._heard: dict[str, list[dict[str, Any]]] = {table: [] for table in heard}
-        self.before_writing = before_writing
         default = FLUSH_S if is_local(folder) else STORE_FLUSH_S
         self._flush_seconds = default if flush_seconds is None else flush_seconds
         self._flushed_at = time.monotonic()
@@ -111,7 +109,6 @@ class Writer:
         """Writes all rows added so far to new part files. Raises ValueError for a value of a wrong type."""
         for buffer in self._buffers.values():
             if buffer.held:
-                self.before_writing()
                 buffer.flush()
         self._flushed_at = time.monotonic()
 

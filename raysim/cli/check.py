@@ -16,7 +16,7 @@ from raysim.parts.own import WrongClass
 from raysim.runs.inspection import inspect, unfit
 from raysim.scenario import Scenario
 from raysim.scenario.checks import notes_of
-from raysim.sweep import load_sweep
+from raysim.sweep import Plan, load_sweep
 from raysim.sweep.settings import ScenarioFile
 from raysim.version import __version__
 from results.terminal import Terminal
@@ -53,48 +53,46 @@ def check(
     wrong = []
     for path in scenarios:
         try:
-            plan = load_sweep(path, overrides or [])
+            _tell(path, load_sweep(path, overrides or []), data, epsilon)
         except ScenarioError as error:
             wrong.append(error)
-            continue
-        found = plan.scenarios()
-        if epsilon is not None and not any(map(_is_private, found)):
-            wrong.append(ScenarioError(str(path), [_NO_NOISE]))
-            continue
-        inspected = [inspect(_meeting(scenario, epsilon)) for scenario in found] if data or epsilon is not None else []
-        largest = max(filter(None, (one.states for one in inspected)), key=lambda states: states.bytes, default=None)
-        problems = dict.fromkeys(problem for one in inspected for problem in one.problems)
-        if largest and (text := too_large(largest, here := room())):
-            problems[Problem("data.clients", text)] = None
-        if not inspected:
-            ways = {
-                one.data.model_dump_json(serialize_as_any=True)
-                + repr((one.server_data, one.public, one.release and one)): one
-                for one in reversed(found)
-            }
-            problems = dict.fromkeys(problem for one in ways.values() for problem in unfit(one))
-        if problems:
-            wrong.append(ScenarioError(str(path), list(problems)))
-            continue
-        told = dict.fromkeys(text for one in inspected for text in one.meaning)
-        noted = [one.notes for one in inspected] if inspected else [*map(notes_of, found)]
-        first, runs = found[0], f", {len(found)} runs" if len(found) > 1 else ""
-        runs += ", to be tuned" if plan.search else ""
-        typer.echo(f"{path}: right ({first.name}, {first.algorithm.name}, {count(first.data.clients, 'client')}{runs})")
-        for text in told:
-            typer.echo(f"{path}: data: {text}")
-        if largest:
-            typer.echo(f"{path}: states: {largest}, and {here}")
-        guaranteed: dict[str, str] = {}  # and by which run first
-        for scenario, one in zip(found, inspected, strict=False):
-            for text in one.privacy:
-                guaranteed.setdefault(text, f"{scenario.name}, seed {scenario.seed}: " if runs else "")
-        for text, run in guaranteed.items():
-            typer.echo(f"{path}: privacy: {run}{text}")
-        for note in dict.fromkeys(note for notes in noted for note in notes):
-            typer.echo(f"{path}: note: {note}")
     if wrong:
         refuse(*wrong)
+
+
+def _tell(path: Path, plan: Plan, data: bool, epsilon: float | None) -> None:
+    """Prints what a scenario file is, and what there is to know of it. Raises ScenarioError with what is wrong."""
+    found = plan.scenarios()
+    if epsilon is not None and not any(map(_is_private, found)):
+        raise ScenarioError(str(path), [_NO_NOISE])
+    inspected = [inspect(_meeting(scenario, epsilon)) for scenario in found] if data or epsilon is not None else []
+    largest = max(filter(None, (one.states for one in inspected)), key=lambda states: states.bytes, default=None)
+    problems = dict.fromkeys(problem for one in inspected for problem in one.problems)
+    if largest and (text := too_large(largest, here := room())):
+        problems[Problem("data.clients", text)] = None
+    if not inspected:
+        ways = {
+            one.data.model_dump_json(serialize_as_any=True)
+            + repr((one.server_data, one.public, one.release and one)): one
+            for one in reversed(found)
+        }
+        problems = dict.fromkeys(problem for one in ways.values() for problem in unfit(one))
+    if problems:
+        raise ScenarioError(str(path), list(problems))
+    first, runs = found[0], f", {len(found)} runs" if len(found) > 1 else ""
+    runs += ", to be tuned" if plan.search else ""
+    typer.echo(f"{path}: right ({first.name}, {first.algorithm.name}, {count(first.data.clients, 'client')}{runs})")
+    told = [f"data: {text}" for one in inspected for text in one.meaning]
+    told += [f"states: {largest}, and {here}"] if largest else []
+    guaranteed: dict[str, str] = {}  # and by which run first
+    for scenario, one in zip(found, inspected, strict=False):
+        for text in one.privacy:
+            guaranteed.setdefault(text, f"{scenario.name}, seed {scenario.seed}: " if runs else "")
+    told += [f"privacy: {run}{text}" for text, run in guaranteed.items()]
+    noted = [one.notes for one in inspected] if inspected else [*map(notes_of, found)]
+    told += [f"note: {note}" for notes in noted for note in notes]
+    for text in dict.fromkeys(told):
+        typer.echo(f"{path}: {text}")
 
 
 def _is_private(scenario: Scenario) -> bool:

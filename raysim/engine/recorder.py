@@ -18,7 +18,7 @@ from raysim.terms import Traffic
 from raysim.workers.replies import StepNumbers
 from results import Writer
 from results.info import directions
-from results.schemas import Row, StepRow
+from results.rows import Row, StepRow
 from results.writer import BUFFER_ROWS
 
 SPENT = ("bytes", "flops")  # what is counted as it is spent, by its key of `run.until`

@@ -8,7 +8,8 @@ from actors import Job
 from raysim.workers.replies import Numbers, Searched, UpdateNumbers
 from raysim.world.peers_timeline import Exchanged
 from raysim.world.server_happening import Dispatched
-from results.schemas import CoefficientRow, EvaluationRow, StepRow, TaskRow
+from results.rows import EvaluationRow, StepRow
+from results.schemas import CoefficientRow, TaskRow
 
 Columns: TypeAlias = "dict[str, list[Any]]"  # some columns of rows of one table, each with a value for each row
 

@@ -106,7 +106,6 @@ class Saver:
                 self._pool.wait()
         self._recorder.writer.flush()
         added = self._files.add(self._pool, committed)
-        self._recorder.writer.before_writing()
         Checkpoint(
             folder=self._folder,
             happenings=self._happenings,

@@ -19,7 +19,7 @@ from raysim.parts.part import as_lists
 from raysim.runs.machines import kinds_of, what_differs, workers_of
 from raysim.runs.models import digest, digests, save
 from raysim.runs.observing import NewRows
-from raysim.runs.order import RunOrder, TakenOver
+from raysim.runs.order import RunOrder
 from raysim.runs.record import RunRecord
 from results import CannotWrite, Writer
 from results.disk import replacing, require_space
@@ -64,7 +64,6 @@ class _Attempt:
             raise JobFailed("checkpoint", str(damaged), "") from None
         self.before = RunRecord.read(self.folder) if execution.goes_on else None
         self.saver: Saver | None = None
-        self.taken_over = False
         self.loop_s: float | None = None  # how long the whole loop took, once it is over
 
     def steps(self) -> Iterator[Progress | NewRows]:
@@ -86,9 +85,8 @@ class _Attempt:
                 digest=digest({}, self.writer.digest()),
             )
         except BaseException as error:
-            self.taken_over = isinstance(error, TakenOver)
             status, text, failure = self.execution.ended_by(error, self.pool)
-            self.record = replace(self.record, status=status or self.record.status, error=text)
+            self.record = replace(self.record, status=status, error=text)
             if failure:
                 raise failure from (error if isinstance(error, JobFailed) else None)
             raise
@@ -111,8 +109,7 @@ class _Attempt:
         keep = None if not execution.goes_on else checkpoint.rows if checkpoint else {}  # {}: it starts again
         try:
             self.record.write(self.folder)
-            how: dict[str, Any] = {"heard": execution.tables, "before_writing": execution.require_mine}
-            self.writer = Writer(self.folder, execution.run, keep=keep, **how)
+            self.writer = Writer(self.folder, execution.run, keep=keep, heard=execution.tables)
         except CannotWrite as problem:
             raise execution.unwritten(problem) from None
         self.recorder = family_of(execution.scenario).recorder(self.writer)
@@ -167,7 +164,6 @@ class _Attempt:
 
     def _save_models(self, final: Final, **noted: Any) -> None:
         """Writes models, and notes in the record how `Result` builds them anew. noted: further fields."""
-        self.execution.require_mine()
         described = self.simulation.described
         save(self.folder, final, described.entries)
         shape = as_lists(described.shape)
@@ -183,7 +179,6 @@ class _Attempt:
             return
         known, found = self.record.machines, kinds_of(self.pool.machines)
         self.record = replace(self.record, workers=workers, machines=found)
-        self.execution.require_mine()
         self.record.write(self.folder)
         if different := what_differs(known or found, found):
             text, to_note = different
@@ -196,7 +191,7 @@ class _Attempt:
 
     def _end(self) -> None:
         """Makes the last checkpoint of a run that ends early and leaves its models, and writes the record."""
-        if self.saver and self.record.status is not Status.FINISHED and not self.taken_over:
+        if self.saver and self.record.status is not Status.FINISHED:
             self._if_possible(self.saver.save)
             if self.record.status in (Status.INTERRUPTED, Status.DIVERGED):
                 self._if_possible(self._leave_models)
@@ -207,15 +202,12 @@ class _Attempt:
             workers=self._workers(),
             seconds={"total": total_s, "loop": self.loop_s},
         )
-        if not self.taken_over:
-            self._conclude()
+        self._conclude()
 
     def _if_possible(self, act: Callable[[], None]) -> None:
         """Does it as far as it goes: what ended the run, such as a lost cluster or a full disk, may stop it, too."""
         try:
             act()
-        except TakenOver:
-            raise
         except CannotWrite as problem:
             self._could_not_write(problem)
         except (Exception, KeyboardInterrupt):

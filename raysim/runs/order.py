@@ -11,14 +11,9 @@ from raysim.engine.checkpoint import Checkpoint
 from raysim.runs.explained import explained
 from raysim.runs.record import RunRecord
 from raysim.scenario import Scenario
-from results import CannotWrite, NotARun, this_process
+from results import CannotWrite, this_process
 from results.ending import Status, state
-from results.info import read_info
 from results.texts import as_word
-
-
-class TakenOver(JobFailed):
-    """Another process has resumed the run, so this one must not write any more."""
 
 
 @dataclass(frozen=True)
@@ -58,22 +53,13 @@ class RunOrder:
             record = record.beginning_again(earlier, what)
         return record
 
-    def require_mine(self) -> None:
-        """Raises TakenOver if another process writes this run by now, as run.json says."""
-        with suppress(NotARun):
-            if (other := read_info(self.folder).get("holder")) != self.holder:
-                who = f"process {other.get('pid')} on {other.get('host')}" if other else "another process"
-                raise TakenOver("writing", f"{who} has taken the run over, so this one ends here", "")
-
     def unwritten(self, problem: CannotWrite) -> JobFailed:
         """Returns the failure of a run that cannot write."""
         return JobFailed("writing", f"{problem}; what was written before is readable, and {self.cure}", "")
 
-    def ended_by(self, error: BaseException, pool: Pool) -> tuple[Status | None, str | None, JobFailed | None]:
+    def ended_by(self, error: BaseException, pool: Pool) -> tuple[Status, str | None, JobFailed | None]:
         """Returns how an exception has ended the run, the error for run.json, and what to raise in its place, if not
         itself. pool: where the run was carried out."""
-        if isinstance(error, TakenOver):
-            return None, None, None
         if asks_to_end(error):
             return Status.INTERRUPTED, None, None
         if isinstance(error, JobFailed):

@@ -193,7 +193,7 @@ def terms_of(scenario: Scenario) -> Terms:
 
     asked = scenario.resources
     groups = [(group.name, *group[2:]) for group in family_of(scenario).groups]  # without factories, which may differ
-    return Terms(demand_of(scenario), asked.patience_s, stand_in(), (groups, asked.threads))
+    return Terms(demand_of(scenario), stand_in(), (groups, asked.threads))
 
 
 def demand_of(scenario: Scenario) -> Demand:

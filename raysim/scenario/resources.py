@@ -73,9 +73,6 @@ class Resources(Part):
     """Seconds that an autoscaling cluster may take to provide what is asked for. 0: if resources are missing, the run
     fails at once. Also how long a run that has lost a node waits for another if nothing else can run, but at least
     two minutes; then it ends, and can be resumed."""
-    patience_s: Seconds | None = 600.0
-    """Seconds for which a process may not answer before it is given up. A client actor or an aggregator is then
-    replaced; without its scheduler, the run fails. Long jobs are no silence. null: for ever."""
 
 
 def computes_on(asked: dict[str, Any]) -> dict[str, Any]:

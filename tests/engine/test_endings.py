@@ -1,100 +1,17 @@
-"""How runs end on Ray, by signals and where processes stop answering; and the token that a local Ray wants."""
+"""How runs end on Ray, by signals; and the token that a local Ray wants."""
 
 import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from conftest import PYTHONPATH
-from toys_jobs import Adder, Attach, Sleep, Telling
 from waiting import PATIENT_S
 
-from actors import Group, JobFailed
-from actors.worker import Pulse
 from raysim.cli.ending import ENDING, ending_by_signals
 from results import open_run
-
-ray_test = pytest.mark.usefixtures("ray_session")
-
-
-def stat(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return "gone"
-
-
-def test_silence_is_what_passes_while_somebody_listens_and_is_told_once() -> None:
-    answers: list[bool] = []
-    pulse = Pulse("client-1", lambda: 1, lambda asked: bool(answers))
-    warnings = [pulse.beat(5.0, 100.0) for _ in range(15)]
-    assert warnings.count(None) == 14
-    assert "client-1 has not answered for 50 s; it is given up after 100 s" in warnings
-    pulse.beat(1e6, 100.0)  # the caller itself stood still
-    assert pulse.silent_s == 80.0
-    answers.append(True)
-    assert (pulse.beat(5.0, 100.0), pulse.silent_s) == (None, 0.0)
-
-
-@pytest.mark.ray
-@ray_test
-@pytest.mark.parametrize("where", ["job", "set-up"])
-@pytest.mark.chaos
-def test_a_worker_that_stops_is_replaced(where: str) -> None:
-    """Not one that only works for longer than the patience."""
-    import ray
-
-    from actors.actors import Actors
-    from actors.cluster import RayPool
-    from actors.placement import Placement
-
-    pool = RayPool(Actors(f"test-{time.time_ns()}", Placement()), patience_s=10.0)
-    try:
-        pool.start(Group("client", Adder, 1))
-        pool.set_up({"client": Attach(1)})
-        first = pool._crews["client"].workers[0]
-        pid = ray.get(first.actor.__ray_call__.remote(lambda self: os.getpid()))
-        if where == "job":
-            long = pool.submit("client", Sleep(13.0))
-            while not long.done:
-                pool.wait()
-            assert long.attempts == 0
-            pool.warnings.clear()  # on a busy machine it may be slow to answer
-            job = pool.submit("client", Sleep(0.1))
-            os.kill(pid, signal.SIGSTOP)
-            while not job.done:
-                pool.wait()
-        else:
-            os.kill(pid, signal.SIGSTOP)
-            pool.set_up({"client": Attach(2)})
-        assert pool._crews["client"].workers[0] is not first
-        assert len(pool.warnings) == 1 and pool.warnings[0].startswith("client-0 has not answered for ")
-    finally:
-        os.kill(pid, signal.SIGKILL) if stat(pid) == "T" else None
-        pool.close()
-
-
-@pytest.mark.ray
-@ray_test
-@pytest.mark.chaos
-def test_a_scheduler_that_stops_ends_the_run(tmp_path: Path) -> None:
-    import ray
-    from run_actors import actor_of
-
-    from actors.placement import Demand, Placement
-    from actors.workforce import Terms, Workforce
-
-    name = f"test-{time.time_ns()}"
-    steps = Workforce(Terms(Demand({}), patience_s=30.0), Placement()).run(Telling(tmp_path / "note", "sleep"), name)
-    assert next(steps) == 1
-    scheduler = actor_of(name, "scheduler")
-    pid = ray.get(scheduler.__ray_call__.remote(lambda self: os.getpid()))
-    os.kill(pid, signal.SIGSTOP)
-    with pytest.raises(JobFailed, match=r"scheduler: it has not answered for \d+ s"):
-        list(steps)
 
 
 def test_a_signal_while_ray_starts_ends_the_command_as_any_other() -> None:

@@ -16,7 +16,7 @@ from raysim.algorithms import Arrival, Inbox, Peer, Record, SearchResult, Server
 from results import Writer, load
 from results.report import report
 from results.report.sections import SECTIONS
-from results.schemas import StepRow
+from results.rows import StepRow
 
 
 class Logging(Counting):

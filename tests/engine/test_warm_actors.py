@@ -72,7 +72,7 @@ def test_other_terms_are_other_resources_and_threads() -> None:
         {"aggregators": 2, "shards": 2},
         {"threads": 2},
         {"gpus_per_client": 0.5},
-        {"patience_s": 60},
+        {"wait_s": 60},
     ):
         assert terms() != terms(resources=other), other
 

@@ -10,7 +10,7 @@ from command_line import command
 from typer.testing import Result as Answer
 
 from results import Writer, write_json
-from results.schemas import EvaluationRow, StepRow, UpdateRow
+from results.rows import EvaluationRow, StepRow, UpdateRow
 
 Scenario = dict[str, Any]
 FEDAVG: Scenario = {"algorithm": {"name": "fedavg", "weights": "samples"}}

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from results import Run, Writer
-from results.schemas import UpdateRow
+from results.rows import UpdateRow
 
 NEVER = 1e9  # seconds between flushes
 

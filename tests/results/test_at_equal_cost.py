@@ -10,7 +10,7 @@ from toys_parts import Slow
 import raysim
 from raysim.parts.rng import Stream
 from results import Writer, load, write_json
-from results.schemas import EvaluationRow
+from results.rows import EvaluationRow
 
 
 @pytest.fixture

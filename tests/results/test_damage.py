@@ -14,7 +14,7 @@ from table_rows import NEVER, update
 
 import raysim
 from results import NotARun, Run, Writer, load, write_json
-from results.schemas import UpdateRow
+from results.rows import UpdateRow
 
 CURE = "copy it again from where it is whole, or run the scenario again"
 

@@ -57,5 +57,5 @@ def test_a_result_and_a_scenario(tmp_path: Path) -> None:
     texts = cells(raysim.Result(tmp_path / "r"))
     assert texts[texts.index("global") :][:6] == ["global", "test", "accuracy", "0.1", "0.9", "4"]
     shown = raysim.parse_scenario(digits())._repr_html_()
-    assert "algorithm: {name: fedbuff}" in shown and "patience_s" not in shown
+    assert "algorithm: {name: fedbuff}" in shown and "wait_s" not in shown
     assert not Cells(shown).open

@@ -21,7 +21,7 @@ from results.drawing import evaluated, points
 from results.groups import grouped
 from results.report import Report, draw, report
 from results.report.sections import CURVES, SECTIONS
-from results.schemas import UpdateRow
+from results.rows import UpdateRow
 
 
 def told(*arguments: str | Path) -> Result:

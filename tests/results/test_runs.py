@@ -9,7 +9,7 @@ import pytest
 from conftest import Simulate, digits, quadratic
 
 from results import NotARun, UnknownKey, Writer, load, write_json
-from results.schemas import EvaluationRow
+from results.rows import EvaluationRow
 
 
 def made(folder: Path, scenario: dict[str, Any], value: float = 0.5, run: str | None = None) -> Path:

@@ -9,7 +9,7 @@ from rich.console import Console
 from table_rows import NEVER, evaluation, step, update
 
 from results import Run, Writer, open_run, summary, write_json
-from results.schemas import EvaluationRow, StepRow, UpdateRow
+from results.rows import EvaluationRow, StepRow, UpdateRow
 
 INFO = {
     "run": "r-1",

@@ -18,7 +18,8 @@ from table_rows import ROWS, dispatches, update, written
 
 from results import TABLES, Run, Writer, is_wall, open_run, write_json
 from results.parts import part_files
-from results.schemas import UpdateRow, columns_of, description_of
+from results.rows import UpdateRow
+from results.schemas import columns_of, description_of
 
 
 def test_every_table_has_the_common_columns_and_descriptions() -> None:
@@ -79,7 +80,7 @@ def test_a_killed_run_is_readable_by_everybody(tmp_path: Path) -> None:
     code = """
 import json, os, sys
 from results import Writer
-from results.schemas import UpdateRow
+from results.rows import UpdateRow
 writer = Writer(sys.argv[1], "r", flush_seconds=1e9)
 for place, row in enumerate(json.loads(sys.argv[2])):
     writer.add(UpdateRow(**row))

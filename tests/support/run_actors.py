@@ -5,12 +5,12 @@ from typing import Any
 
 import ray
 
-_patience = count(700)
+_wait = count(700)
 
 
 def own_actors() -> dict[str, float]:
     """Resources that no other run asks for, so that a run with them starts actors of its own, and ends no others."""
-    return {"resources__patience_s": float(next(_patience))}
+    return {"resources__wait_s": float(next(_wait))}
 
 
 def actors_of(run: str) -> dict[str, str]:

@@ -48,7 +48,7 @@ def test_the_same_bits_on_ray_where_an_actor_is_killed(raw: Raw, tmp_path: Path)
     from waiting import until
 
     long = {**raw, "run": {"rounds": 60, "evaluate_every": 60}}
-    long["resources"] = {**raw["resources"], "patience_s": own_actors()["resources__patience_s"]}
+    long["resources"] = {**raw["resources"], "wait_s": own_actors()["resources__wait_s"]}
     killed: list[str] = []
 
     def kill_once(progress: object) -> None:
