@@ -11,7 +11,7 @@ from ray.exceptions import ObjectLostError, OutOfMemoryError, RayActorError, Ray
 from actors.actors import Actors, end
 from actors.crew import Crew, Crews
 from actors.host import Done, Failure, Ready
-from actors.job import Content, Job, Outcome, Recipe, Setup, Value
+from actors.job import Content, Job, Outcome, Setup, Value
 from actors.placement import is_alive
 from actors.pool import Group, JobFailed, Pool, ValuesLost
 from actors.process import Life
@@ -174,15 +174,10 @@ class RayPool(Pool):
                 self.lives.append(worker.life)
 
     def _finish(self, job: Job[Any, Any], worker: Worker, done: Done) -> None:
-        request = job.request
-        assert request is not None  # it is not done yet
         for place in done.passed:
             former = job.values[place].former
             assert former is not None
             job.values[place].content = former.content
-        for place, value in enumerate(job.values):
-            if value in request.remade(job.left):
-                value.again = Recipe(job.group, request, job.priority, job.label, place)
         job.end(Outcome(done.result, worker.name, done.took, worker.life.process if worker.life else None))
         self._queue.release(job)
 

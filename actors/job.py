@@ -47,7 +47,6 @@ class Value(Generic[Content]):
 
     content: Content | Any = None
     job: Job[Any, Any] | None = None  # the job that will leave it; None once that job is done
-    again: Recipe | None = None  # how the pool can make it again if it is lost with a node; None: it cannot
     former: Value[Content] | None = None
     """The value of the job's request that the job may pass on in its place; None: none, or the job is done."""
 
@@ -66,17 +65,6 @@ class Value(Generic[Content]):
         Ray shares memory without copying only for such arguments, not for what lies within them.
         """
         return Value, ()
-
-
-class Recipe(NamedTuple):
-    """The job that left a value, to be done once more if the value is lost. It keeps all that the job was given in
-    memory."""
-
-    group: str
-    request: Request[Any, Any]
-    priority: tuple[int, ...]
-    label: str
-    place: int  # place of the value among those that the job leaves
 
 
 class Answer(NamedTuple, Generic[Result, Left]):
@@ -100,14 +88,6 @@ class Request(ABC, Generic[Result, Left]):
     """The kind of job, for tables and dashboards. Ray keeps metrics for each name, so there must be few names."""
     together: ClassVar[bool] = False
     """Whether all workers of the group carry it out together, as a gang. Only the first one's answer is kept."""
-
-    def remade(self, left: Left) -> Iterable[Value[Any]]:
-        """Returns the values that the pool makes again if they are lost with a node.
-
-        They should live only for a short time, because all that the request was given stays in memory until they are
-        freed.
-        """
-        return ()
 
     @abstractmethod
     def leaves(self) -> Left:
@@ -212,7 +192,7 @@ class Job(Generic[Result, Left]):
         self.outcome, self.request = outcome, None
         self.__dict__.pop("needs", None)  # like the request above, so that its values can be freed
         for value in self.values:
-            value.job = value.former = None  # else each recipe would keep the one before it
+            value.job = value.former = None  # else each would keep the one before it
 
 
 def values_of(holder: Any) -> list[Value[Any]]:

@@ -41,7 +41,7 @@ class JobFailed(Exception):
 
 
 class ValuesLost(JobFailed):
-    """Values that later jobs need were lost with a node, and no job can make them again. A checkpoint may have them."""
+    """Values that later jobs need were lost with a node. A checkpoint may have them."""
 
 
 class SchedulerDied(JobFailed):

@@ -8,7 +8,7 @@ from typing import Any
 from ray.exceptions import ObjectLostError, OutOfMemoryError
 
 from actors.crew import Crew, Crews
-from actors.job import Job, Value
+from actors.job import Job
 from actors.pool import ATTEMPTS, JobFailed, ValuesLost
 from actors.queue import Queue
 from actors.worker import Worker
@@ -82,22 +82,18 @@ class Recovery:
         self._queue.add(job)
 
     def lost(self, worker: Worker, reference: Any, error: ObjectLostError) -> None:
-        """Repeats a job whose argument or answer was lost with a node, after the values that it needs were made again.
+        """Repeats a job whose answer was lost with a node. reference: to the answer of the worker.
 
-        reference: to the answer of the worker. Raises ValuesLost if what the job needs cannot be made again.
+        Raises ValuesLost if it is a value that the job needs.
         """
         job = worker.calls[reference]
         if job is None or job.request is None:
             label = job.label if job else f"{worker.name}: set-up"
             raise ValuesLost(label, "the data were lost with a node", "")
         lost = getattr(error, "cause", error).object_ref_hex
-        found = [value for value in job.needs if value.content.hex() == lost]
-        for value in found:
-            if value.again is None:
-                raise ValuesLost(job.label, "a model or state that it needs was lost with a node", "")
-            if value.job is None:  # else another job has found the loss before
-                self._make_again(value)
-        job.attempts += not found  # the answer was lost, or a value that was made again meanwhile
+        if any(value.content.hex() == lost for value in job.needs):
+            raise ValuesLost(job.label, "a model, a state or an update that it needs was lost with a node", "")
+        job.attempts += 1
         if job.attempts == ATTEMPTS:
             raise ValuesLost(job.label, f"it was lost with a node {ATTEMPTS} times", "")
         if job.together and len(self._crews.of(worker).workers) > 1:
@@ -105,12 +101,3 @@ class Recovery:
             return
         del worker.calls[reference]
         self.do_again(job)
-
-    def _make_again(self, value: Value[Any]) -> None:
-        """Submits the job that left a value once more."""
-        recipe = value.again
-        assert recipe is not None
-        job = Job.of(recipe.group, recipe.request, recipe.priority, recipe.label)
-        job.values[recipe.place] = value
-        value.job = job
-        self._queue.add(job)

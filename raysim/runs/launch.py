@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("raysim")
 LEAST_BYTES = 1 << 20  # bytes that must be free for a run to start
-MOST_LOSSES = 3  # of values with a node, without a new checkpoint in between, after which a run fails
+MOST_LOSSES = 10  # of values with a node, without a new checkpoint in between, after which a run fails
 
 Take = Callable[[Progress | NewRows], None]
 

@@ -125,9 +125,6 @@ class CompareRequest(Request[Apart, Differences]):
     def leaves(self) -> Differences:
         return Differences(total=Value())
 
-    def remade(self, left: Differences) -> Differences:
-        return left
-
     def call(self, worker: PeerHandlers, gang: Gang) -> Answer[Apart, Differences]:
         return worker.compare(self)
 

@@ -119,9 +119,6 @@ class TrainRequest(Request[list[TrainedClient], TrainedChunk]):
     def leaves(self) -> TrainedChunk:
         return TrainedChunk(update=Value(), states=tuple(Value() for member in self.members if member.state))
 
-    def remade(self, left: TrainedChunk) -> tuple[Value[Update]]:
-        return (left.update,)  # not the states, which live long and would keep their origins in memory
-
     def call(self, worker: ClientHandlers, gang: Gang) -> Answer[list[TrainedClient], TrainedChunk]:
         return worker.train(self)
 
@@ -198,9 +195,6 @@ class StatisticsRequest(Request[None, Collected]):
     def leaves(self) -> Collected:
         return Collected(sums=Value())
 
-    def remade(self, left: Collected) -> tuple[Value[Wire], ...]:
-        return (left.sums,)
-
     def call(self, worker: ClientHandlers, gang: Gang) -> Answer[None, Collected]:
         return worker.statistics(self)
 
@@ -224,9 +218,6 @@ class EvaluateRequest(Request[MetricSums, KeptOutputs]):
 
     def leaves(self) -> KeptOutputs:
         return KeptOutputs(outputs=(Value(),) if self.keeps else ())
-
-    def remade(self, left: KeptOutputs) -> tuple[Value[Wire], ...]:
-        return left.outputs
 
     def call(self, worker: ClientHandlers, gang: Gang) -> Answer[MetricSums, KeptOutputs]:
         return worker.evaluate(self)
