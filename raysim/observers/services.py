@@ -2,7 +2,6 @@
 
 import hashlib
 import threading
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,7 +17,7 @@ _STATUS = {"finished": "FINISHED", "stopped": "FINISHED", "interrupted": "KILLED
 
 
 class Wandb(Tracker):
-    """Sends runs to Weights & Biases: the scenario as config, a sweep as a group, the final model as an artifact.
+    """Sends runs to Weights & Biases: the scenario as config, a sweep as a group.
 
     Charts are over `round`, and any can be shown over `virtual_time`. It obeys wandb's own settings, such as
     WANDB_API_KEY, and WANDB_MODE=offline for files that `wandb sync` sends later.
@@ -33,7 +32,6 @@ class Wandb(Tracker):
     entity: str | None = None
     """The user or team that the project belongs to. null: as wandb's own settings say."""
     _run: Any = None
-    _name: str = ""
 
     def open(self, run: RunBegin) -> int | None:
         import wandb
@@ -42,9 +40,8 @@ class Wandb(Tracker):
         settings = wandb.Settings(
             console="off", silent=True, reinit="create_new", x_disable_stats=True, save_code=False
         )
-        self._name = identity(run)
         about: dict[str, Any] = {
-            "id": self._name,
+            "id": identity(run),
             "name": title(run),
             "group": run.sweep,
             "config": flatten(run.scenario),
@@ -57,20 +54,13 @@ class Wandb(Tracker):
         row = {"round": point.round, "virtual_time": point.virtual_time, **point.metrics}
         self._run.log(row, step=point.round)
 
-    def close(self, end: RunEnd, files: Sequence[Path]) -> None:
-        from wandb import Artifact
-
-        if files:
-            model = Artifact(f"model-{self._name}", type="model", metadata=outcome(end))
-            for file in files:
-                model.add_file(str(file))
-            self._run.log_artifact(model)
+    def close(self, end: RunEnd) -> None:
         self._run.summary.update(outcome(end))
         self._run.finish(exit_code=0 if end.status in ("finished", "stopped") else 1)
 
 
 class MLflow(Tracker):
-    """Sends runs to MLflow: the scenario as parameters, a sweep as their parent run, the final model as an artifact.
+    """Sends runs to MLflow: the scenario as parameters, a sweep as their parent run.
 
     A metric's step is the round, and its time is the virtual time, as seconds since 1970; `virtual_time` is also a
     metric, which charts can have as their horizontal axis. It obeys MLflow's own settings, such as
@@ -115,11 +105,9 @@ class MLflow(Tracker):
         time = round(1000 * point.virtual_time)
         self._client.log_batch(self._run, [Metric(name, value, time, point.round) for name, value in numbers.items()])
 
-    def close(self, end: RunEnd, files: Sequence[Path]) -> None:
+    def close(self, end: RunEnd) -> None:
         for key, value in outcome(end).items():
             self._client.set_tag(self._run, f"raysim.{key}", value)
-        for file in files:
-            self._client.log_artifact(self._run, str(file))
         self._client.set_terminated(self._run, _STATUS.get(end.status, "FAILED"))
 
     def _experiment(self) -> str:
@@ -139,7 +127,7 @@ class TensorBoard(Tracker):
 
     Each metric is there twice: over rounds and, below `virtual_time/`, over virtual time. TensorBoard's steps are whole
     numbers, so virtual time is rounded there; each event's time is the virtual time itself, as seconds since 1970. The
-    scenario is on the page HParams, and how the run ended on the page Text. The model stays in the run's folder.
+    scenario is on the page HParams, and how the run ended on the page Text.
     """
 
     library: ClassVar[str | None] = "tensorboard"
@@ -173,10 +161,9 @@ class TensorBoard(Tracker):
             self._write(Summary(value=values), step, point.virtual_time)
         self._writer.flush()
 
-    def close(self, end: RunEnd, files: Sequence[Path]) -> None:
+    def close(self, end: RunEnd) -> None:
         from tensorboard.plugins.text.summary_v2 import text_pb
 
-        del files  # TensorBoard shows none
         told = "  \n".join(f"**{key}** {value}" for key, value in outcome(end).items())
         self._write(text_pb("outcome", told), 0, 0.0)
         self._writer.close()

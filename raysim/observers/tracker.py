@@ -5,10 +5,8 @@ import hashlib
 from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from importlib.util import find_spec
 from operator import itemgetter
-from pathlib import Path
 from statistics import fmean
 from typing import Any, ClassVar, NamedTuple
 
@@ -20,11 +18,9 @@ from raysim.engine.progress import Progress
 from raysim.observers.observer import Observer, RunBegin, RunEnd
 from results import Run
 from results.columns import is_wall
-from results.location import local_copy
 from results.readings import WHAT, over_members
 from results.schemas import TABLES, columns_of
 
-FILES = ("run.json", "model.safetensors", "best.safetensors")  # of a run's folder, that a tracker keeps
 # The tables that points are made of, each with the columns that tell a round's rows apart.
 _KEYS = {"evaluations": ("subject", "member", "split", "metric"), "steps": ("step",)}
 _PLURAL = {"client": "clients", "peer": "peers", "unseen": "unseen"}  # by subject, of those with several members
@@ -103,7 +99,7 @@ def _evaluated(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, float]]
 
 
 class Tracker(Observer):
-    """Sends the scenario as parameters, all metrics by round, and the final model.
+    """Sends the scenario as parameters, and all metrics by round.
 
     A point of a round goes out when the round is over. A resumed run is continued: what it has sent is not sent
     again. A subclass adds its `name`, and says how to `open` a run, `log` a point and `close` the run.
@@ -114,11 +110,7 @@ class Tracker(Observer):
     package: ClassVar[str] = ""
     """What `pip install` calls that package."""
 
-    model: bool = True
-    """Whether the final model is sent, with run.json. Metrics and parameters always are."""
-
     _points: Points = PrivateAttr(default_factory=Points)
-    _folder: Path = Path()
     _from: int = 0  # the first round of which it sends a point
 
     @property
@@ -138,11 +130,11 @@ class Tracker(Observer):
         """Sends a point. Points come in the order of their rounds."""
 
     @abstractmethod
-    def close(self, end: RunEnd, files: Sequence[Path]) -> None:
-        """Ends the run. files: what is to be kept of it, on this machine."""
+    def close(self, end: RunEnd) -> None:
+        """Ends the run."""
 
     def begin(self, run: RunBegin) -> None:
-        self._folder, self._points = run.folder, Points()
+        self._points = Points()
         self._from = self.open(run) or 0
         if (run.steps or run.round) and (checkpoint := Checkpoint.read(run.folder)):  # what was written before it
             for table in _KEYS:
@@ -157,12 +149,10 @@ class Tracker(Observer):
         self._send(progress.round)
 
     def end(self, end: RunEnd) -> None:
-        with ExitStack() as copies:
-            try:
-                self._send(None)
-            finally:
-                wanted = [self._folder / name for name in FILES] if self.model else []
-                self.close(end, [copies.enter_context(local_copy(file)) for file in wanted if file.exists()])
+        try:
+            self._send(None)
+        finally:
+            self.close(end)
 
     def _send(self, until: int | None) -> None:
         for point in self._points.take(until):

@@ -1,7 +1,6 @@
 """Parts of the tests' own, one of each kind, as users write them in files of theirs."""
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -362,7 +361,6 @@ class Kept(Tracker):
     fails: str | None = None
     """The method that raises an exception."""
     _kept: dict[int, RoundPoint] = PrivateAttr(default_factory=dict)
-    _files: list[str] = PrivateAttr(default_factory=list)
     _sent: list[int] = PrivateAttr(default_factory=list)
 
     @property
@@ -374,10 +372,6 @@ class Kept(Tracker):
         """The rounds of all points, in the order in which they were sent."""
         return self._sent
 
-    @property
-    def files(self) -> list[str]:
-        return self._files
-
     def open(self, run: RunBegin) -> int | None:
         self._fail("open")
         return max(self._kept, default=None)
@@ -387,8 +381,8 @@ class Kept(Tracker):
         self._kept[point.round] = point
         self._sent.append(point.round)
 
-    def close(self, end: RunEnd, files: Sequence[Path]) -> None:
-        self._files = [file.name for file in files]
+    def close(self, end: RunEnd) -> None:
+        self._fail("close")
 
     def _fail(self, method: str) -> Any:
         if self.fails == method:

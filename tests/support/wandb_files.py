@@ -24,11 +24,11 @@ def records(file: Path) -> Iterator[bytes]:
 
 
 def read(file: Path) -> dict[str, Any]:
-    """What W&B was told of a run: its name, group and config, the rows of its history, its summary, its artifacts with
-    their files, and whether it has ended."""
+    """What W&B was told of a run: its name, group and config, the rows of its history, its summary, and
+    whether it has ended."""
     from wandb.proto import wandb_internal_pb2 as pb
 
-    told: dict[str, Any] = {"config": {}, "history": [], "summary": {}, "artifacts": {}, "ended": False}
+    told: dict[str, Any] = {"config": {}, "history": [], "summary": {}, "ended": False}
     for text in records(file):
         record = pb.Record()
         record.ParseFromString(text)
@@ -40,9 +40,6 @@ def read(file: Path) -> dict[str, Any]:
             told["history"].append({key: json.loads(value) for key, value in items.items()})
         elif record.HasField("summary"):
             told["summary"] |= {item.key: item.value_json for item in record.summary.update}
-        elif record.HasField("artifact"):
-            artifact = record.artifact
-            told["artifacts"][artifact.type] = sorted(entry.path for entry in artifact.manifest.contents)
         elif record.HasField("exit"):
             told["ended"] = True
     return told
