@@ -152,7 +152,7 @@ def _wait(group: PlacementGroup, demand: Demand) -> None:
             total, free = ray.cluster_resources(), ray.available_resources()
             raise MissingResources(
                 f"the cluster must have room for {actors}, each on one node, got {_spell(total)} in all, of "
-                f"which {_spell(free)} free{_labels(demand)}, after {demand.wait_s + GRACE_S:g} s; ask for "
+                f"which {_spell(free)} free, after {demand.wait_s + GRACE_S:g} s; ask for "
                 "less under resources, or wait longer with resources.wait_s"
             )
 
@@ -167,14 +167,6 @@ def _wanted(needs: Needs) -> str:
 def _spell(resources: Mapping[str, float]) -> str:
     """Returns what a cluster has of CPUs and GPUs, for a message."""
     return ", ".join(f"{resources[kind]:g} {kind}" for kind in ("CPU", "GPU") if kind in resources) or "nothing"
-
-
-def _labels(demand: Demand) -> str:
-    """Returns which values the labels that the demand names have on the nodes, for a message."""
-    nodes = [node["Labels"] for node in ray.nodes() if node["Alive"]]
-    asked = dict.fromkeys(label for needs in demand.actors.values() for label in needs.labels)
-    found = {label: ", ".join(sorted({node[label] for node in nodes if label in node})) for label in asked}
-    return "".join(f"; label {label} is {values or 'on no node'}" for label, values in found.items())
 
 
 def is_alive(node: str) -> bool:

@@ -1,15 +1,13 @@
 """Arguments and options that several commands share."""
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from raysim.cli.ending import refuse
 from raysim.runs.place import RunPlace
 from results.disk import CannotWrite, require_folder
-from results.location import UnknownLocation, is_local, location
+from results.location import UnknownLocation, location
 
 ScenarioFiles = Annotated[list[Path], typer.Argument(help="Scenario files (YAML).", show_default=False)]
 Overrides = Annotated[
@@ -55,19 +53,6 @@ def _out(path: Path) -> Path:
     except CannotWrite as error:
         raise typer.BadParameter(str(error)) from error
     return path
-
-
-def require_writable(path: Path, *, folder: bool = False) -> None:
-    """Ends the command with exit code 2 if no file, or folder, can be written at a path."""
-    if not is_local(path):
-        try:
-            require_folder(path.parent)
-        except CannotWrite as error:
-            refuse(error)
-    elif path.exists() and not (path.is_dir() if folder else path.is_file()):
-        refuse(f"{path}: must be {'a folder' if folder else 'a file'}, and is not; take another name")
-    elif not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
-        refuse(f"{path}: must be in a folder that exists and can be written to, got {path.parent}; take another one")
 
 
 Out = Annotated[

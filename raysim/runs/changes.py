@@ -1,9 +1,7 @@
 """Checks before a run is resumed or forked: it must have ended, and only some keys may change."""
 
 import math
-import os
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from raysim.engine.checkpoint import Checkpoint
 from raysim.parts.errors import CannotGoOn, Problem, ScenarioError
@@ -15,7 +13,6 @@ from results import Run
 from results.disk import require_folder
 from results.ending import state
 from results.keys import Value, flatten
-from results.location import is_local
 
 # Keys with which a run may continue, because what it has written does not depend on them.
 LATER = (
@@ -36,20 +33,10 @@ def require_ended(run: Run, lockable: bool) -> None:
         raise CannotGoOn(f"{run.folder}: must be a run that has ended, but is {run.standing}, {run.note}; {cure}")
 
 
-def require_no_links(folder: Path) -> None:
-    """Raises CannotGoOn if a run's folder holds links, because files written there could land elsewhere."""
-    for place, folders, files in os.walk(folder) if is_local(folder) else ():
-        for name in (*folders, *files):
-            if (link := Path(place, name)).is_symlink():
-                text = f"must hold no links where a run goes on, because they may lead anywhere, got {link.name}"
-                raise CannotGoOn(f"{link.parent}: {text}; put what it leads to in its place, or delete it")
-
-
 def resumed(run: Run, lockable: bool, overrides: Sequence[str]) -> Scenario:
     """Returns the scenario with which a run would continue. lockable: whether its folder is locked. Raises what
     `raysim.resume` does."""
     require_ended(run, lockable)
-    require_no_links(run.folder)
     require_folder(run.folder)  # raises CannotWrite
     folder, info, source = run.folder, run.info, str(run.folder)
     if info.get("dry"):

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from raysim.parts.errors import CannotGoOn
-from raysim.runs.changes import require_no_links
 from raysim.scenario import Scenario
 from raysim.scenario.dependencies import Dependencies, changes, depends_on
 from results import Run, open_run
@@ -68,7 +67,6 @@ def going_on(folder: Path | None, scenario: Scenario) -> Iterator[None]:
         return
     with locked(folder):
         run = open_run(folder)
-        require_no_links(folder)
         if _is_over(run) or run.info.get("scenario_hash") != scenario.hash:
             text = f"must be a run that ended early, but another process went on with it, and it is {run.standing} now"
             raise CannotGoOn(f"{folder}: {text}; run the scenario again to use it")

@@ -51,7 +51,6 @@ class Plan:
         found: dict[Problem, list[str]] = {}
         groups: list[list[Scenario]] = []
         points, example = 0, _example(self.search)
-        before: dict[tuple[str, str], _Point] = {}  # by case and the hash of its scenario
         for point in self._points():
             points += 1
             try:
@@ -60,8 +59,6 @@ class Plan:
                 for problem in error.problems:
                     found.setdefault(problem, []).append(point.label)
                 continue
-            if (twin := before.setdefault((point.case, scenario.hash), point)) is not point:
-                found.setdefault(self._same(twin, point), []).append(point.label)
             if not groups or point.first:
                 groups.append([])
             groups[-1].append(scenario)
@@ -77,14 +74,6 @@ class Plan:
                 for place, seed in enumerate(seeds):
                     chosen = dict(zip(rest, values, strict=True)) | ({} if seed is None else {"seed": seed})
                     yield _Point(case, settings, chosen, place == 0)
-
-    def _same(self, one: _Point, other: _Point) -> Problem:
-        """Describes two points of a case that make the same run: the values in which they differ without an effect."""
-        pairs = ((key, value, other.chosen[key]) for key, value in one.chosen.items())
-        key, first, second = next(p for p in pairs if p[1] != p[2] or self.sweep.grid[p[0]].count(p[1]) > 1)
-        got = f"got {quoted(first)} and {quoted(second)}, which would be one run"
-        advice = "time each with `raysim run`" if key.startswith("resources.") else "leave one out"
-        return Problem(f"sweep.grid.{key}", f"must take values that give other numbers, {got}; {advice}")
 
     def _build(self, point: _Point, tuned: dict[str, Any]) -> Scenario:
         raw = copy.deepcopy(self.raw)
@@ -125,7 +114,7 @@ def load_sweep(
     """Loads the sweep of a scenario file; without a block `sweep:`, it is a single run.
 
     overrides: such as "local.lr=0.1", "local.lr=0.1,0.3" for a key that takes several values in turn, or
-    "sweep.limit=5000" for a key of the sweep itself. search: ranges, such as "local.lr=0.001,1,log". Both take
+    "sweep.search.trials=4" for a key of the sweep itself. search: ranges, such as "local.lr=0.001,1,log". Both take
     precedence over the file. cases: the names of the cases to take; None: all of them.
 
     Raises ScenarioError with every problem of the file, the sweep and the scenarios that it makes.
@@ -188,11 +177,7 @@ def _example(search: Search | None) -> dict[str, Any]:
 
 
 def _refused(plan: Plan) -> Iterator[Problem]:
-    """Yields a problem if a sweep makes more combinations than its limit, and for each key that its search cannot tune,
-    because it is given or is the seed."""
-    if (made := plan.sweep.combinations) > (limit := plan.sweep.limit):
-        text = f"must be at least the number of combinations of cases and grid, {made}, got {limit}; raise it if "
-        yield Problem("sweep.limit", f"{text}they are all meant, also with --set sweep.limit={made}")
+    """Yields a problem for each key that a search cannot tune, because it is given or is the seed."""
     given = {*plan.sweep.grid, *(key for key, _ in plan.last)}
     for key in plan.search.over if plan.search else ():
         if key == "seed":

@@ -1,6 +1,5 @@
 """The block `sweep:` of a scenario file: several runs of one scenario."""
 
-import math
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
@@ -73,14 +72,6 @@ class Sweep(Part):
     runs end with it."""
     search: Search | None = None
     """Tunes keys in each combination. null: each combination is run once."""
-    limit: Count = 1000
-    """Largest number of combinations. A sweep that makes more is refused before it takes time and memory; raise this
-    if it is meant."""
-
-    @property
-    def combinations(self) -> int:
-        """Number of combinations of a case with values of the grid."""
-        return max(1, len(self.cases)) * math.prod(map(len, self.grid.values()))
 
 
 class ScenarioFile(Scenario):

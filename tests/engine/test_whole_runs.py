@@ -15,7 +15,7 @@ from conftest import PYTHONPATH, Raw, digits, forget
 from stopping import stop_after
 
 import raysim
-from raysim.parts.errors import CannotGoOn, RunFailed
+from raysim.parts.errors import RunFailed
 from raysim.runs.previous import EarlierRuns, OutOfDate
 from results import NotARun, load
 
@@ -169,16 +169,3 @@ def test_a_part_whose_checksum_fails_keeps_a_run_from_going_on_before_anything_c
         raysim.resume(folder, inline=True)
     assert failed.value.traceback == ""
     assert content(folder) == before
-
-
-@pytest.mark.parametrize("name", ["steps", "checkpoint/records-000001.safetensors", ".run.json.tmp"])
-def test_no_link_in_a_folder_leads_what_is_written_elsewhere(name: str, tmp_path: Path) -> None:
-    folder, outside = early(RAW, tmp_path / "runs", 2), tmp_path / "outside"
-    place = folder / name
-    if place.exists():
-        place.rename(outside)
-    else:
-        outside.write_text("mine")
-    place.symlink_to(outside)
-    with pytest.raises(CannotGoOn, match="must hold no links where a run goes on"):
-        raysim.resume(folder, inline=True)

@@ -141,8 +141,6 @@ def test_cases_and_keys_that_are_not_there_are_refused(write: Any, tmp_path: Pat
         ({"search": {"over": {"local.lr": {"low": 0, "high": 1, "log": True}}}}, "low must be positive where log"),
         ({"search": {"over": {"local.lr": {"low": 0.1, "high": 1, "choices": [1]}}}}, "got both"),
         ({"search": {"over": {}}}, "sweep.search.over: must have at least 1, got {}"),
-        ({"grid": {"resources.client_actors": [1, 3], "local.lr": [0.1, 0.2]}}, "sweep.grid.resources.client_actors:"),
-        ({"grid": {"algorithm": ["fedavg", "fedprox"], "seed": [0, 1, 0]}}, "sweep.grid.seed: must take values that"),
     ],
 )
 def test_a_wrong_sweep_is_refused_before_anything_runs(write: Any, block: Any, text: str, tmp_path: Path) -> None:
@@ -178,21 +176,6 @@ def test_what_is_given_cannot_be_tuned(write: Any, tmp_path: Path, given: list[s
     answer = sweep(write(None), tmp_path, "--search", tuned, *words)
     assert answer.exit_code == 2
     assert text in answer.stderr
-
-
-def test_more_combinations_than_the_limit_are_refused_before_they_are_made(write: Any, tmp_path: Path) -> None:
-    """A thousand million million of them would never be made."""
-    path = write({"grid": {f"key{place}": list(range(1000)) for place in range(6)}})
-    answer = sweep(path, tmp_path / "runs")
-    assert answer.exit_code == 2
-    assert answer.stderr == (
-        f"{path}: sweep.limit: must be at least the number of combinations of cases and grid, {1000**6}, got 1000; "
-        f"raise it if they are all meant, also with --set sweep.limit={1000**6}\n"
-    )
-    few = write({"grid": {"seed": [0, 1, 2]}, "limit": 5})
-    assert "sweep.limit: must be at least" in sweep(few, tmp_path / "runs", "--set", "local.lr=0.1,0.2").stderr
-    assert len(load_sweep(few, ["local.lr=0.1,0.2", "sweep.limit=6"]).scenarios()) == 6
-    assert "--set" not in command("check", few, "--set", "sweep.limit=3").output
 
 
 # --- how its runs are carried out -------------------------------------------------------------------------------------
