@@ -18,7 +18,7 @@ from actors.pool import (
     ValuesLost,
     finished,
 )
-from actors.process import Life, Machine, OnNode, this_machine
+from actors.process import Machine, OnNode, Process, this_machine
 
 __all__ = [
     "Answer",
@@ -29,13 +29,13 @@ __all__ = [
     "InlinePool",
     "Job",
     "JobFailed",
-    "Life",
     "LocalPool",
     "Machine",
     "MissingResources",
     "Needs",
     "OnNode",
     "Pool",
+    "Process",
     "Query",
     "Request",
     "SchedulerDied",

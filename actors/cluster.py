@@ -14,7 +14,6 @@ from actors.host import Done, Failure, Ready
 from actors.job import Content, Job, Outcome, Setup, Value
 from actors.placement import is_alive
 from actors.pool import Group, JobFailed, Pool, ValuesLost
-from actors.process import Life
 from actors.queue import Queue, choose
 from actors.recovery import Recovery, Watch
 from actors.worker import Worker
@@ -169,16 +168,14 @@ class RayPool(Pool):
             worker.node_id = answer
         elif answer:
             self.machines[worker.name] = answer.machine
-            if worker.life is None:
-                worker.life = Life(worker.name, answer.process, time.time())
-                self.lives.append(worker.life)
+            self.processes[worker.name] = worker.process = answer.process
 
     def _finish(self, job: Job[Any, Any], worker: Worker, done: Done) -> None:
         for place in done.passed:
             former = job.values[place].former
             assert former is not None
             job.values[place].content = former.content
-        job.end(Outcome(done.result, worker.name, done.took, worker.life.process if worker.life else None))
+        job.end(Outcome(done.result, worker.name, done.took, worker.process))
         self._queue.release(job)
 
     # --- the rest -----------------------------------------------------------------------------------------------------

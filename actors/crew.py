@@ -1,6 +1,5 @@
 """The workers on Ray, group by group. The dead are replaced."""
 
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -85,8 +84,6 @@ class Crew:
 
     def _make_again(self, worker: Worker, cause: str, *, blame: bool) -> None:
         place = self.workers.index(worker)
-        if worker.life:
-            worker.life.until = time.time()
         failures = 0 if worker.is_set_up else worker.failures + blame
         if failures == ATTEMPTS:
             raise JobFailed(f"{worker.name}: set-up", f"it died {ATTEMPTS} times; the last time: {cause}", "")

@@ -15,7 +15,7 @@ from actors.interrupt import allowing
 from actors.job import Content, Job, Outcome, Setup, Value, values_of
 from actors.parcel import Folders, Parcel, owned
 from actors.pool import ATTEMPTS, Group, JobFailed, Pool
-from actors.process import Life, Process
+from actors.process import Process
 from actors.queue import DEPTH, Queue
 
 
@@ -51,7 +51,7 @@ class LocalWorker(Child):
         visible = {"CUDA_VISIBLE_DEVICES": gpu} if gpu else {}
         super().__init__(Hosts(folders, gpu), visible, folders.delete)
         self.name, self.number = f"local-{number}", number
-        self.life: Life | None = None  # None until its first set-up is done
+        self.process: Process | None = None  # None until its first set-up is done
         self.calls: deque[Job[Any, Any] | Order] = deque()  # what it was given and has not answered; no Job: a set-up
         self.start()
 
@@ -172,14 +172,12 @@ class LocalPool(Pool):
         elif isinstance(answer, Ready):
             self._deaths *= not worker.is_set_up
             self.machines[f"{call.group}-{worker.number}"] = answer.machine
-            if worker.life is None:
-                worker.life = Life(worker.name, answer.process, time.time())
-                self.lives.append(worker.life)
+            self.processes[worker.name] = worker.process = answer.process
 
     def _finish(self, job: Job[Any, Any], worker: LocalWorker, done: Any, parcels: Sequence[Parcel]) -> None:
         for place, (value, parcel) in enumerate(zip(job.values, parcels, strict=True)):
             value.content = value.former.content if place in done.passed and value.former else owned(parcel)
-        job.end(Outcome(done.result, worker.name, done.took, worker.life.process if worker.life else None))
+        job.end(Outcome(done.result, worker.name, done.took, worker.process))
         self._queue.release(job)
 
     def _replace(self, dead: LocalWorker, cause: str) -> None:
@@ -187,8 +185,6 @@ class LocalPool(Pool):
 
         Raises JobFailed if the job that it was at has ended too many processes, or if none lives to be set up.
         """
-        if dead.life:
-            dead.life.until = time.time()
         jobs = [call for call in dead.calls if isinstance(call, Job)]
         if not dead.is_set_up:
             self._deaths += 1

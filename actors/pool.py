@@ -3,7 +3,6 @@
 A factory builds each worker, set-ups then give it what it needs, and after that it carries out jobs.
 """
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from actors.fault import Frame, Memory, describe, exhausted, frames_of, trace
 from actors.host import timed
 from actors.interrupt import allowing
 from actors.job import Content, Gang, Job, Left, Outcome, Request, Result, Setup, Value, values_of
-from actors.process import Life, Machine, Process, this_machine
+from actors.process import Machine, Process, this_machine
 
 ATTEMPTS = 3  # workers that may die with the same job, or in a row in one set-up, before the run fails
 
@@ -74,14 +73,13 @@ class Group(NamedTuple):
 class Pool(ABC):
     """Groups of workers, to which jobs are submitted.
 
-    machines: what each worker's process computes with, by the worker's name, as of its last set-up. lives: the workers'
-    processes so far, in the order in which they were ready; also those that have ended. warnings: texts that a user who
-    watches the run should see during it.
+    machines: what each worker's process computes with, by the worker's name, as of its last set-up. processes: these
+    processes, by the same names. warnings: texts that a user who watches the run should see during it.
     """
 
     def __init__(self) -> None:
         self.machines: dict[str, Machine] = {}
-        self.lives: list[Life] = []
+        self.processes: dict[str, Process] = {}
         self.warnings: list[str] = []
 
     @abstractmethod
@@ -150,7 +148,7 @@ class InlinePool(Pool):
         super().__init__()
         self._workers: dict[str, Any] = {}  # by group
         self._process = Process.this()
-        self.lives.append(Life("inline", self._process, time.time()))
+        self.processes["inline"] = self._process
 
     def start(self, group: Group) -> None:
         """Makes the group's worker. No signal ends that, because the process would abort in the import of torch."""

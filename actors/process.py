@@ -1,4 +1,4 @@
-"""The process of a worker: where it runs, from when to when it lived, and what its bits depend on."""
+"""The process of a worker: where it runs, and what its bits depend on."""
 
 from __future__ import annotations
 
@@ -28,19 +28,6 @@ class Process(NamedTuple):
         """Describes this process. node: the address of its node, if it has one. gpus: those that were given to it."""
         host = socket.gethostname()
         return cls(node or host, host, ",".join(gpus) or None, os.getpid())
-
-
-@dataclass
-class Life:
-    """A worker's process, from the end of its first set-up on. Dead ones are replaced.
-
-    A replacement has the name of the worker before it, and its own life.
-    """
-
-    worker: str
-    process: Process
-    since: float  # seconds since the epoch
-    until: float | None = None  # when it was found dead, or was given up; None while it lives
 
 
 def state_of_process() -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ import ray
 
 from actors.host import Host
 from actors.job import Gang, Job, Seat
-from actors.process import Life, Process
+from actors.process import Process
 
 
 class Mailbox:
@@ -101,7 +101,7 @@ class Worker:
     failures: int = 0  # how many of the latest predecessors died in their set-up
     asked: float = field(default_factory=time.monotonic)  # when it was asked for
     node_id: str | None = None  # None until it runs
-    life: Life | None = None  # None until its first set-up is done
+    process: Process | None = None  # None until its first set-up is done
     told: bool = False  # whether users have been warned that it waits for a node
     calls: dict[Any, Job[Any, Any] | None] = field(default_factory=dict)  # by answer; None: a set-up
 
@@ -123,4 +123,4 @@ class Worker:
     @property
     def node(self) -> str:
         """The address of its node; empty until it is known."""
-        return self.life.process.node if self.life else ""
+        return self.process.node if self.process else ""

@@ -175,7 +175,7 @@ class _Attempt:
 
         Warns if the machines differ so that they may give different bits.
         """
-        if (workers := self._workers()) == self.record.workers:
+        if (workers := workers_of(self.pool.processes)) == self.record.workers:
             return
         known, found = self.record.machines, kinds_of(self.pool.machines)
         self.record = replace(self.record, workers=workers, machines=found)
@@ -184,10 +184,6 @@ class _Attempt:
             text, to_note = different
             self._warn(text)
             self.record = self.record.noting(*[text] * to_note)
-
-    def _workers(self) -> list[dict[str, Any]]:
-        """Returns the record's list of workers: first those from before the run was resumed."""
-        return [*((self.before and self.before.workers) or ()), *workers_of(self.pool.lives)]
 
     def _end(self) -> None:
         """Makes the last checkpoint of a run that ends early and leaves its models, and writes the record."""
@@ -199,7 +195,7 @@ class _Attempt:
         self.record = replace(
             self.record.ended(self.record.status, **self.recorder.outcome()),
             machines=kinds_of(self.pool.machines) or self.record.machines or [],
-            workers=self._workers(),
+            workers=workers_of(self.pool.processes),
             seconds={"total": total_s, "loop": self.loop_s},
         )
         self._conclude()

@@ -1,10 +1,9 @@
 """The machines and processes that a run computes on, for run.json."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from actors import Life, Machine
+from actors import Machine, Process
 
 Kind: TypeAlias = Mapping[str, Any]  # of machine: an entry of the list `machines` of run.json
 
@@ -18,19 +17,9 @@ def kinds_of(machines: Mapping[str, Machine]) -> list[dict[str, Any]]:
     return [{"workers": workers, **machine._asdict()} for machine, workers in kinds.items()]
 
 
-def workers_of(lives: Iterable[Life]) -> list[dict[str, Any]]:
-    """Returns run.json's list of the workers' processes: where each ran, and from when to when.
-
-    A process that lived until the run ended, or was interrupted, has no end.
-    """
-    return [
-        {"worker": life.worker, **life.process._asdict(), "since": _date(life.since), "until": _date(life.until)}
-        for life in lives
-    ]
-
-
-def _date(moment: float | None) -> str | None:
-    return None if moment is None else datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds")
+def workers_of(processes: Mapping[str, Process]) -> list[dict[str, Any]]:
+    """Returns run.json's list of the workers' processes: where each of them is."""
+    return [{"worker": worker, **process._asdict()} for worker, process in processes.items()]
 
 
 def what_differs(known: Sequence[Kind], found: Sequence[Kind]) -> tuple[str, bool] | None:

@@ -39,7 +39,7 @@ def test_a_worker_that_is_replaced_on_another_kind_of_machine_is_told(tmp_path: 
     for progress in Execution(raysim.parse_scenario(digits(run__evaluate_every=1)), tmp_path)(pool):
         if progress.round == 3:
             pool.machines = {worker: machine._replace(capability="AVX") for worker, machine in pool.machines.items()}
-            pool.lives.append(pool.lives[0])
+            pool.processes["another"] = pool.processes["inline"]
     (note,) = json.loads((tmp_path / "run.json").read_text())["notes"]
     assert note == f"goes on with what may give other last bits (capability {HERE.upper()} and AVX)"
     assert len([warning for warning in pool.warnings if note in warning]) == 1
