@@ -41,7 +41,7 @@ class Paired:
 def paired(
     runs: RunSet, by: Iterable[str] | None, baseline: Sequence[str], measure: Measure, unfinished: bool
 ) -> Paired:
-    """Pairs each case with the baseline by seed; see `Runs.paired` for the arguments.
+    """Pairs each case with the baseline by seed; see `Runs.compare` for the arguments.
 
     Raises UnknownKey; NotARun; NotComparable where runs differ in more than their seed and the keys `by`, or where
     there is no such baseline or nothing to pair with it.

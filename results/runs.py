@@ -41,6 +41,14 @@ class How(TypedDict, total=False):
     over: str
 
 
+class Compared(How, total=False):
+    """How runs are compared, see `Runs.compare`."""
+
+    paired: bool
+    baseline: str | Iterable[str]
+    unfinished: bool
+
+
 class Runs(RunSet):
     """Several runs, in the order in which they were given, with comparisons of them."""
 
@@ -57,56 +65,28 @@ class Runs(RunSet):
         )
 
     def compare(
-        self,
-        by: str | Iterable[str] | None = None,
-        columns: str | Iterable[str] = (),
-        *,
-        unfinished: bool = False,
-        **how: Unpack[How],
+        self, by: str | Iterable[str] | None = None, columns: str | Iterable[str] = (), **how: Unpack[Compared]
     ) -> pd.DataFrame:
         """Compares groups of runs that differ in their seed alone.
 
         Returns one row for each group and metric, with mean, std (the sample standard deviation over runs), runs (how
         many have the number), missing (how many do not), censored (how many have not reached a target, and make the
-        mean a lower bound), best, and p of the test against the best of its column, see `Comparison.frame`. Warns of
-        runs that do not count.
-
-        by, columns: the keys whose values make the groups; `by` is by default all keys that differ.
-        unfinished: whether runs that are not finished count.
-        how: see `How`.
-
-        Raises UnknownKey, and NotComparable (a ValueError) where runs of a group differ in another key than the seed.
-        """
-        return self._compared(by=by, columns=columns, unfinished=unfinished, **how).frame
-
-    def paired(
-        self,
-        by: str | Iterable[str] | None = None,
-        baseline: str | Iterable[str] = (),
-        *,
-        unfinished: bool = False,
-        **how: Unpack[How],
-    ) -> pd.DataFrame:
-        """Compares runs seed by seed with a baseline, which must have the same scenario but for the keys `by`.
-
-        Returns one row for each case and metric, with the fields of `results.ranking.Difference`, and p_holm, which
+        mean a lower bound), best, and p of the test against the best of its column, see `Comparison.frame`. With
+        `paired=True`, runs are compared seed by seed with a baseline, which must have the same scenario but for the
+        keys `by`: one row for each case and metric, with the fields of `results.ranking.Difference`, and p_holm, which
         is p corrected over the cases. Warns of runs that do not count.
 
-        by: the keys that tell cases apart; by default all keys that differ.
-        baseline: values of keys, such as "fedavg" or "algorithm=fedavg"; by default the first algorithm or, if that is
-            the same everywhere, the first value of the first key.
-        unfinished, how: as for `compare`.
+        by, columns: the keys whose values make the groups; `by` is by default all keys that differ.
+        how: see `How`; baseline, values of keys, such as "fedavg" or "algorithm=fedavg", by default the first
+            algorithm or, if that is the same everywhere, the first value of the first key; unfinished, whether runs
+            that are not finished count.
 
-        Raises UnknownKey, and NotComparable (a ValueError) where runs cannot be paired.
+        Raises UnknownKey, and NotComparable (a ValueError) where runs cannot be compared so.
         """
-        return self._compared(by=by, paired=True, baseline=baseline, unfinished=unfinished, **how).frame
-
-    def _compared(self, **asked: Any) -> Comparison | Paired:
-        """Returns what `compared` does, and warns the user of what it leaves out."""
-        found = self.compared(**asked)
+        found = self.compared(by, columns, **how)
         for note in found.notes:
-            warnings.warn(note, stacklevel=3)
-        return found
+            warnings.warn(note, stacklevel=2)
+        return found.frame
 
     def compared(
         self,

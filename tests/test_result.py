@@ -96,7 +96,7 @@ def test_a_peer_that_is_not_there_is_refused(simulate: Simulate) -> None:
             take(of_peers, peer=3)
     client = simulate(digits(run__rounds=1, run__save_clients=True, algorithm="scaffold"))
     with pytest.raises(ValueError, match="client: must be one with a saved model, got 99; they are "):
-        client.client_module(99)
+        client.module(client=99)
 
 
 def test_whoever_watches_may_end_a_run(tmp_path: Path) -> None:

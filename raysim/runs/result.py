@@ -124,10 +124,6 @@ class Result:
         module = of_library(*self.trained(peer=peer, **which))
         return unscaled(module, self.run) if raw else module
 
-    def client_module(self, client: int) -> nn.Module:
-        """Returns `module(client=client)`."""
-        return self.module(client=client)
-
     def predict(self, inputs: Any, peer: int | None = None, *, outputs: bool = False, **which: Unpack[Which]) -> Any:
         """Returns what the last model predicts for new inputs, as a numpy array with a row for each.
 

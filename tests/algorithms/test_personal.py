@@ -103,7 +103,7 @@ def test_saved_models_are_those_that_were_evaluated(simulate: Simulate, name: st
     for client in accuracy.index:
         x, y = plain.loader(*plain.federation.local_test(client))
         with torch.no_grad():
-            right = result.client_module(client)(x).argmax(-1) == y
+            right = result.module(client=client)(x).argmax(-1) == y
         assert right.double().mean().item() == pytest.approx(accuracy[client])
     assert set(evaluations.subject) == {"global", "client"}
 

@@ -222,7 +222,7 @@ def test_fedsa_lora_shares_a_and_keeps_b(simulate: Simulate) -> None:
     more = {**ONE_ROUND, "algorithm": "fedper", "data__local_test": 0.2, "run__save_clients": True}
     result = simulate(digits(model=own, **more, **STEPS))
     assert set(result.pandas("updates").up_bytes.dropna()) == {4 * (DOWN + HEAD)}
-    own_ones = [result.client_module(client).hidden1 for client in (0, 1, 2)]
+    own_ones = [result.module(client=client).hidden1 for client in (0, 1, 2)]
     first, never, third = (layer.lora_B["default"].weight for layer in own_ones)
     assert not torch.equal(first, third) and not never.any()
     shared = [layer.lora_A["default"].weight for layer in own_ones]

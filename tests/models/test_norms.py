@@ -62,7 +62,7 @@ def test_fedbn_keeps_parameters_and_statistics_with_each_client(tmp_path: Path) 
     np.testing.assert_allclose(whole["buffers"], [0.0, 1.0], atol=1e-6)  # which nobody measured
     sent = result.pandas("updates")
     assert set(sent.up_bytes) == set(sent.down_bytes) == {4}  # w alone
-    assert result.client_module(1)[0].running_mean.item() == pytest.approx(0.08)
+    assert result.module(client=1)[0].running_mean.item() == pytest.approx(0.08)
 
 
 def test_fedbn_goes_on_from_a_clients_own_norm(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_other_algorithms_keep_norms_beside_a_head(tmp_path: Path, algorithm: An
         out=tmp_path,
         inline=True,
     )
-    own = [result.client_module(client) for client in range(27)]
+    own = [result.module(client=client) for client in range(27)]
     means = torch.stack([module.norm.running_mean for module in own])
     picked = result.pandas("updates").query("status == 'used'").client.unique()
     assert (means.abs().sum(1) > 0).nonzero().flatten().tolist() == sorted(picked)

@@ -72,7 +72,7 @@ def test_pairs_leave_out_who_never_gets_there_and_say_so(two: Path) -> None:
     for place, scenario in (("c", FEDAVG), ("d", FEDBUFF)):
         made(two / place, {**scenario, "seed": 1}, [0.8, 0.8, 0.8])
     with pytest.warns(UserWarning) as told:
-        frame = load(two).paired("algorithm", target=[("accuracy", 0.8)], cost="rounds", metric=())
+        frame = load(two).compare("algorithm", paired=True, target=[("accuracy", 0.8)], cost="rounds", metric=())
     assert frame["pairs"].tolist() == [1]
     text = f"{two / 'b'}: left out of a pair, because its rounds_to_accuracy_0.8 is above 6: not reached"
     assert text in [str(warning.message) for warning in told]

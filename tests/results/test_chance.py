@@ -46,7 +46,7 @@ def test_intervals_stay_within_the_range_of_a_metric(tmp_path: Path) -> None:
     for name, ends in {"a": (0.99, 0.2), "b": (0.01, 0.9)}.items():
         for seed, end in enumerate(ends):
             made(tmp_path / f"{name}{seed}", {"algorithm": {"name": name}, "seed": seed}, [end])
-    (row,) = load(tmp_path).paired().to_dict("records")
+    (row,) = load(tmp_path).compare(paired=True).to_dict("records")
     assert (row["low"], row["high"]) == (-1.0, 1.0)
     table = pd.DataFrame({"mean": [0.9], "std": [0.3], "count": [2]})
     low, high = _edges(table, "ci", (0.0, 1.0))

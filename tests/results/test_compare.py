@@ -177,7 +177,7 @@ def test_a_schedule_is_one_value_beside_numbers(tmp_path: Path) -> None:
         ("step(start=0.1, factor=0.9, over=versions, warmup=2.0, warmup_from=0.1, milestones=[5, 7])", "2"),
     ]
     assert "-  " not in compare(tmp_path).output.replace("---", "")
-    paired = load(tmp_path).paired(baseline="local.lr=0.1")
+    paired = load(tmp_path).compare(paired=True, baseline="local.lr=0.1")
     assert paired["local.lr"].tolist()[0].startswith("exponential(") and len(paired) == 3
     assert [row["local.lr.factor"] for row in cells(tmp_path / "00", tmp_path / "10", "--by", "local.lr.factor")] == [
         "",

@@ -67,7 +67,7 @@ def test_cases_are_paired_with_the_baseline_by_seed(runs: Path) -> None:
         (row,) = paired(runs, *words)
         assert (row["algorithm.name"], row["baseline"]) == ("fedavg", "algorithm.name=fedbuff")
         assert float(row["difference"]) == pytest.approx(-0.03)
-    frame = load(runs).paired(baseline="fedavg", metric=["accuracy", "up_bytes"])
+    frame = load(runs).compare(paired=True, baseline="fedavg", metric=["accuracy", "up_bytes"])
     assert list(frame["metric"]) == ["accuracy", "up_bytes"]
     assert frame["difference"].tolist() == pytest.approx([0.03, 0.0])
 
