@@ -41,7 +41,7 @@ from threading import Thread, Timer
 
 ROOT = Path(__file__).parents[1]
 OFTEN = ["run.checkpoint.every_rounds=3"]
-ON_ALL_NODES = ["resources.client_actors=3", "resources.spread=true"]
+ON_ALL_NODES = ["resources.client_actors=3"]
 LARGE = "model.hidden=[400]"  # 120 KB of parameters: Ray keeps values of over 100 KB on the nodes that made them
 SWEEP, SESSION = "sweep (FedAvg and FedBuff, two seeds)", "session (two runs)"
 SCENARIOS: dict[str, tuple[str, list[str]]] = {  # a file, and keys to set
