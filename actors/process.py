@@ -8,7 +8,6 @@ import socket
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Generic, NamedTuple, TypeVar
 
