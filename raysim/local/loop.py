@@ -149,6 +149,15 @@ class Criterion:
         return bool(residual <= self.tolerance)
 
 
+def _may_be_fast(settings: Local) -> bool:
+    """Whether steps may be those of plain SGD that store no gradient, which round otherwise.
+
+    They are not taken with batches of all samples: a criterion takes the gradient of these, and a training without one
+    must round as one with it does.
+    """
+    return settings.plain and not settings.gradients and settings.batches != "poisson"
+
+
 def train(
     net: Net,
     start: Model,
@@ -179,19 +188,15 @@ def train(
     augment = Augmenter(settings.augment, net.pixels, net.classes, partial(draws, "augment"))
     decay = 0.0 if settings.optimizer.decoupled else step.decay
     criterion = None if tolerance is None else Criterion(trained, decay, tolerance, relative)
-    an_epoch = settings.epoch_steps(len(samples))
     whole = settings.batch_size is None or settings.batch_size >= len(samples)
-    # The fast path: steps of plain SGD that store no gradient, which round otherwise. Not with batches of all samples:
-    # a criterion takes their gradient, and a training without one must round as one with it does.
-    drawn = settings.batches == "poisson"
-    fast = settings.plain and not (settings.gradients or drawn or added.by_gradient or part or loss or whole)
+    fast = not (added.by_gradient or part or loss or whole) and _may_be_fast(settings)
     first = last = None
     taken = 0
     with net.training(start, settings.precision):
         for x, y in batches(samples, settings, order):
             ready, lr = None, settings.rate(taken)
             extra = None if added.by_gradient else added()
-            if criterion is not None and taken % an_epoch == 0:
+            if criterion is not None and taken % settings.epoch_steps(len(samples)) == 0:
                 net.mode(training=whole)
                 last, gradients = net.gradients(*samples.all, trained.parameters, loss)
                 net.mode(training=True)

@@ -169,21 +169,15 @@ class Task:
         Raises TypeError for an unknown keyword, and ValueError for a wrong value or a part without parameters.
         """
         local = _changed(self.local, settings) if settings else self.local
-        if tolerance is not None:
-            self._require_public("a tolerance")
-        self._require_part(part)
-        order = self._order(stream)
-        if embedded and loss is None:
-            raise BadValue("task.train: `embedded` needs a `loss`, for the data's own takes no embeddings")
-        self._net.nested = gradient
+        self._require_trainable(part, tolerance, embedded and loss is None)
         seen, own = self._net.seen, not isinstance(data, tuple) or data[0] is not self._shown
-        with self._net.embedding(loss) if embedded and loss else nullcontext(loss) as of_batch, self._own_gradients():
+        with self._net.embedding(loss) if embedded and loss else nullcontext(loss) as of_batch, self._steps(gradient):
             trained = train(
                 self._net,
                 start,
                 self._samples if data is None else Samples.of(*data) if isinstance(data, tuple) else data,
                 local,
-                order,
+                self._order(stream),
                 part=part,
                 correction=correction,
                 tolerance=tolerance,
@@ -231,7 +225,9 @@ class Task:
         return order
 
     @contextmanager
-    def _own_gradients(self) -> Iterator[None]:
+    def _steps(self, gradient: Callable[[Tensor, Tensor], tuple[Tensor, Sequence[Tensor]]] | None) -> Iterator[None]:
+        """Lets a function give the gradients of steps within the block; None: the loss does."""
+        self._net.nested = gradient
         try:
             yield
         finally:
@@ -265,7 +261,12 @@ class Task:
         names = [one.optimizer.init(self._net.w[:1]).keys() for one in (local, self.local)]
         return type(local.optimizer) is type(self.local.optimizer) and names[0] == names[1]
 
-    def _require_part(self, part: str | None) -> None:
+    def _require_trainable(self, part: str | None, tolerance: object, needs_loss: bool) -> None:
+        """Raises ValueError for arguments of `train` that do not go together. needs_loss: whether a loss is missing."""
+        if tolerance is not None:
+            self._require_public("a tolerance")
+        if needs_loss:
+            raise BadValue("task.train: `embedded` needs a `loss`, for the data's own takes no embeddings")
         if part not in (None, "shared", "personal"):
             raise BadValue(f"task.train: part must be 'shared', 'personal' or None, got {part!r}")
         if not self._net.part(part).parameters:

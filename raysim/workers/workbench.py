@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import cache, cached_property, partial
-from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
-from torch import Tensor
 
 from raysim.algorithms import Central
-from raysim.data import Federation, Split
-from raysim.data.dataset import IGNORED
+from raysim.data import Federation
 from raysim.data.named import Shape, by_name, shape_of
 from raysim.local import Local
 from raysim.local.logged import Logged
@@ -23,20 +18,20 @@ from raysim.local.model import Model
 from raysim.local.nested import Inner
 from raysim.local.net import Net
 from raysim.local.outputs import LOSSES
-from raysim.local.samples import Loader, Pixels, Samples
+from raysim.local.samples import Pixels
 from raysim.local.steps import first_kept, fits
 from raysim.local.task import Task
 from raysim.models import ModelPart
 from raysim.models.build import initialise
 from raysim.models.slices import Index, Slices
 from raysim.parts.errors import BadInput, BadValue, located
-from raysim.parts.rng import generator, torch_seed
 from raysim.scenario import Scenario
 from raysim.scenario.checks import notes_of, unmet
 from raysim.terms import Missed, ModelKey, Moment, Record, Traffic, Trip
 from raysim.uplink.channel import traffic_of
 from raysim.workers import records
 from raysim.workers.adapting import Adapting
+from raysim.workers.client_samples import ClientSamples
 from raysim.workers.evaluation import HAS, Evaluator
 from raysim.workers.replies import Described, Numbers, Passes, UpdateNumbers
 from raysim.workers.returned import calling
@@ -47,12 +42,12 @@ EVALUATING = 2**32
 NOTHING_MISSED = Missed()
 
 
-class Workbench:
+class Workbench(ClientSamples):
     """A worker's data and model, made once in each actor. No call of a method has an effect on later calls."""
 
     def __init__(self, scenario: Scenario, federation: Federation, device: torch.device) -> None:
         """Raises BadInput if the model, a metric or the loss does not fit the data, or no parameter is shared."""
-        self.scenario, self.federation, self.device = scenario, federation, device
+        super().__init__(scenario, federation, device)
         self.shape = _input_shape(federation)
         for problem in unmet(scenario, HAS.get(federation.loss, "targets")):
             raise BadInput(problem.path, problem.text)
@@ -74,13 +69,11 @@ class Workbench:
         places = federation.train.y.shape[1:] if federation.loss == "cross_entropy" else ()
         with located("local"):
             fits(scenario.local, self.net, places)
-        self.groups = scenario.groups
         for place, group in enumerate(scenario.clients):
             key = next((key for key, model in scenario.models.items() if model == group.model), 1.0)
             with located(f"clients.{place}.local"):
                 fits(group.settings(scenario.local), self.net if key == 1.0 else self.variant(key).net, places)
         self.logged = Logged({}, {})  # what tasks were given to log
-        self.loader = Loader(federation.mean, federation.std, device, federation.skewed if federation.skew else None)
         self.adapting = Adapting(scenario)
         self.evaluator = Evaluator(scenario, federation, self.net, self.loader)
         self.population = scenario.population(federation.samples)
@@ -167,7 +160,7 @@ class Workbench:
     ) -> Task:
         """Returns the task of a client or peer. number: how often it was dispatched, or has mixed, before. local: how
         it trains; by default as the scenario says. variant: its model; by default the server's."""
-        samples = self._training_samples(client)
+        samples = self.training_samples(client)
         key = (self.scenario.seed, client, number)
         settings = self.groups.local(client)
         local = local or (self.local if settings is self.scenario.local else settings.at(self.moment))
@@ -198,39 +191,6 @@ class Workbench:
         given = self.scenario
         parts = (given.local, given.algorithm, *given.uplink, *given.downlink)
         return any(part.at(Moment()) is not part for part in parts)
-
-    def _training_samples(self, client: int) -> Samples:
-        """Returns the samples that a client trains on, with the labels that its group has in their place."""
-        rows = self.federation.train_rows(client)
-        samples, group = self.samples_of(self.federation.train, rows, client), self.groups.of(client)
-        if group is None or not group.behaviour.needs:
-            return samples
-        return samples.relabelled(torch.as_tensor(self._labels(client), device=self.device))
-
-    def labels_of(self, client: int) -> NDArray[np.int64]:
-        """Returns the different labels that a client trains on, ascending."""
-        found = np.unique(self._labels(client))
-        return np.asarray(found[found != IGNORED])
-
-    def _labels(self, client: int) -> NDArray[np.int64]:
-        """Returns the labels that a client trains on, (n, ...), with those that its group has in their place."""
-        right = self.federation.train.y[self.federation.train_rows(client)]
-        group = self.groups.of(client)
-        if group is None or not group.behaviour.needs:
-            return np.asarray(right)
-        draw = generator(self.scenario.seed, "labels of a group", client)
-        wrong = group.behaviour.labels(right, self.federation.num_classes, draw)
-        return np.where(right == IGNORED, right, wrong)
-
-    def distorted(self, client: int, number: int, sent: Record, given: Record) -> Record:
-        """Returns what a client sends in place of its update or message, as its group does.
-
-        number: how often it was dispatched, or has mixed, before. given: what the entries are relative to.
-        """
-        if (group := self.groups.of(client)) is None:
-            return sent
-        draw = torch.Generator().manual_seed(torch_seed(self.scenario.seed, "behaviour", client, number))
-        return group.behaviour.distort(sent, given, draw)
 
     def by_samples(self, of_smallest: float, measure: Callable[[int], float]) -> Passes:
         """Fits passes(n) = fixed + per_sample * n, the forward passes of a client with n samples, through the clients
@@ -272,9 +232,6 @@ class Workbench:
         trip = Trip(variant.sizes, tensors, self.groups.name(client), missed)
         return traffic_of(self.algorithm.traffic(trip), up, down, missed.versions)
 
-    def samples_of(self, split: Split, rows: np.ndarray, client: int | None = None) -> Samples:
-        return Samples(len(rows), lambda places: self.loader(split, rows[places], client))
-
     def calling(self, method: str, *ids: int, who: str = "", **given: Record) -> AbstractContextManager[str]:
         """Surrounds a call of a method of the algorithm. The arguments are those of `returned.calling`."""
         return calling(self.scenario.algorithm, method, self.scenario.seed, *ids, who=who, **given, **self._shared)
@@ -286,19 +243,9 @@ class Workbench:
         return {"the first model": {"w": self.start.w, "buffers": self.start.buffers}, "the public samples": public}
 
     @cached_property
-    def public(self) -> Tensor:
-        """The inputs of the public samples, (n, ...). They stay in memory, because all clients use them."""
-        public = self.federation.public
-        return self.loader(public, np.arange(len(public)))[0]
-
-    @cached_property
     def forward_flops(self) -> float:
         """FLOPs of one sample's forward pass through the server's model."""
         return self.variant(1.0).forward_flops(self.some)
-
-    def some(self, samples: int) -> Any:
-        """Returns as many inputs, all the same."""
-        return self.loader(self.federation.train, np.zeros(samples, dtype=np.int64))[0]
 
     def _countable_flops(self) -> float | None:
         """Returns `forward_flops`; None if they cannot be counted, because no counter can follow the model."""

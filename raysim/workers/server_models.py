@@ -1,0 +1,151 @@
+"""The models that a server has, what it sends of them, and what clients receive."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from actors import Value
+from raysim.algorithms import Central
+from raysim.local.batch_norm import tracking
+from raysim.local.model import Model
+from raysim.local.steps import first_kept
+from raysim.local.task import Task
+from raysim.terms import ClientState, ModelKey, Record, Tensor, Wire, suffixed
+from raysim.workers import records, returned
+from raysim.workers.sending import DrawKey
+from raysim.workers.variants import Variant
+from raysim.workers.workbench import Workbench
+
+
+class ServerModels(Workbench):
+    """A worker of a run with a server, as far as states and messages go."""
+
+    algorithm: Central
+
+    # --- states -------------------------------------------------------------------------------------------------------
+
+    def at_level(self, level: ModelKey, message: Record) -> Record:
+        """Returns the message of a model, with the buffers of a level."""
+        levels, message = self.population.levels, self.mine(level, message)
+        if isinstance(level, str) or level not in levels:
+            return message
+        return self.algorithm.at_level(message, levels.index(level))
+
+    def first_unit(self, version: int) -> int:
+        """Returns the unit with which slices of a version begin."""
+        return self.algorithm.first_unit(version)
+
+    @cached_property
+    def pools(self) -> bool:
+        """Whether statistics of BatchNorm are collected for evaluations."""
+        return self.algorithm.pools_statistics and bool(tracking(self.net.module))
+
+    # --- messages -----------------------------------------------------------------------------------------------------
+
+    def _received(self, message: Value[Wire]) -> tuple[Record, Record]:
+        """Returns a message, and the bound that came with it."""
+        return self.adapting.apart(records.receive(message.content, self.device))
+
+    def client_task(self, client: int, number: int, message: Record, variant: Variant) -> Task:
+        """Returns the task of a client that received the message. number: how often it was dispatched before."""
+        return self.task(client, number, self.received(message, variant.start), variant=variant)
+
+    def received(self, message: Record, start: Model | None = None) -> Model:
+        """Returns the model in a message. If that holds the shared part only, the personal part is the initial one.
+
+        start: the first values of the receiver's model; by default, those of the server's.
+        """
+        w, buffers, start = message["w"], message["buffers"], start or self.start
+        if len(w) == len(start.w):
+            return start.replace(w=w, buffers=buffers)
+        return start.replace(shared=w, buffers=buffers)
+
+    @cached_property
+    def apart(self) -> bool:
+        """Whether the server has a model of each of several architectures. Entries of one record are then told apart by
+        their names."""
+        return self.scenario.apart
+
+    @cached_property
+    def servers(self) -> list[Variant]:
+        """The models that the server has."""
+        return [self.whole, *map(self.variant, self.scenario.models if self.apart else ())]
+
+    def mine(self, key: ModelKey, record: Record) -> Record:
+        """Returns what of the server's state, of its message, or of updates of a step is about the model of a key."""
+        if self.apart:
+            pairs = ((name, name.partition(" of ")[0]) for name in record)
+            return {own: record[name] for name, own in pairs if name == suffixed(own, key)}
+        if isinstance(key, str) and "w" in record:  # which is there for evaluations only
+            start = self.variant(key).start
+            return {**record, "w": start.w, "buffers": start.shared_buffers}
+        return record
+
+    def named(self, key: ModelKey, record: Record) -> Record:
+        """Returns a record of the model of a key, under names by which `mine` finds it."""
+        return {suffixed(name, key): entry for name, entry in record.items()} if self.apart else record
+
+    def first_state(self) -> Record:
+        """Returns the server's state before the first round."""
+        found: Record = {}
+        for variant in self.servers:
+            with self.calling("init") as where:
+                given = self.algorithm.init(variant.start, self.population)
+                state = returned.record(where, given, "the server's state")
+                if "w" not in state:
+                    raise returned.ContractError(f"{where}: the server's state must hold 'w', got {sorted(state)!r}")
+                returned.vector(where, state, variant.net.layout, "the server's state", shared=True)
+            found |= self.named(variant.level, {"buffers": variant.start.shared_buffers, **state})
+        return {**found, **self.adapting.first(self.start.w)}
+
+    def first_client(self, key: ModelKey = 1.0) -> ClientState[Tensor]:
+        """Returns the state of a client with the model of a key before it first takes part."""
+        variant = self.variant(key) if isinstance(key, str) else self.whole
+        with self.calling("client") as where:
+            state = returned.record(where, self.algorithm.client(variant.start), "a client's state")
+        return ClientState(state, first_kept(self.scenario.local.optimizer, variant.start.w))
+
+    def message(self, state: Record, version: int = 0) -> Record:
+        """Returns the message of this state of the server, and adds the model if the algorithm does not send it,
+        because it is evaluated."""
+        found: Record = {}
+        own, bound = self.adapting.apart(state)
+        for variant in self.servers:
+            of = self.mine(variant.level, own)
+            sent = {"buffers": of["buffers"], "w": of["w"], **self._sent(of, version, variant)}
+            found |= self.named(variant.level, sent)
+        return {**found, **self.adapting.sent(bound)}
+
+    def _sent(self, state: Record, version: int, variant: Variant) -> Record:
+        with self.calling("message", version, who=f"model version {version}", state=state) as where:
+            sent = returned.record(where, self.algorithm.message(state), "the message")
+            returned.vector(where, sent, variant.net.layout, "the message", shared=True)
+            if version and sent.keys() != self._entries:
+                must = f"the message must have the entries of the first one, {sorted(self._entries)!r}"
+                raise returned.ContractError(
+                    f"{where}: {must}, got {sorted(sent)!r}; send all of them in every version"
+                )
+            return sent
+
+    def as_received(
+        self, message: Record, key: DrawKey, kept: dict[int, Record], variant: Variant
+    ) -> tuple[Record, dict[int, Record]]:
+        """Returns a message as clients decode it, and what transforms of `downlink` keep.
+
+        kept: what they kept before. variant: the model of the message.
+        """
+        found = variant.receiving(self.downlink, key, self.travelling(message), {}, kept)
+        return {**message, **found.record}, found.kept
+
+    def travelling(self, message: Record) -> Record:
+        """Returns what of a message a client receives, without what is there only for evaluations."""
+        not_sent = set() if "w" in self._entries else {"w", "buffers"} - self._entries  # buffers go with the model
+        not_sent |= {"buffers"} if self.pools else set()
+        sent, _ = records.split(message, *not_sent)
+        return sent
+
+    @cached_property
+    def _entries(self) -> frozenset[str]:
+        """The entries of the messages that the algorithm sends."""
+        state = self.mine(1.0, self.adapting.apart(self.first_state())[0])
+        return frozenset(self._sent(state, 0, self.whole))
