@@ -195,9 +195,10 @@ def main() -> int:
             if not run.choices(place, kinds):
                 continue
             killed = disturbed(run, draw, tallies, place, kinds)
-            right = run.digest == whole[label].digest
-            what = ", ".join(killed) or "nothing"
-            print(f"{label}, {place}: killed {what}: {'same digest' if right else 'WRONG'}", flush=True)
+            digest, what = run.digest, ", ".join(killed) or "nothing"
+            right = digest == whole[label].digest
+            ended = "same digest" if right else "WRONG DIGEST" if digest else "NOT FINISHED"
+            print(f"{label}, {place}: killed {what}: {ended}", flush=True)
             families[label].kills += len(killed)
             families[label].right += right
             families[label].wrong += not right
