@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -47,44 +48,33 @@ def plan_of(
     if not foreseen(release, privacy):
         assert release.multiplier != "auto"
         return NoisePlan(release.multiplier, sampled=sampled)
-    if sampled is not None and privacy is not None and privacy.epsilon is not None:
-        return _plan_of_sampled(release, privacy.epsilon, len(list(steps)), sampled)
-    all_steps, exposure = list(steps), release.exposure()
-    for shares in all_steps:
+    exposure, squares = release.exposure(), list[float]()  # after each step, of the most exposed client
+    for shares in steps:
         exposure.step(shares)
-    sensitivity = release.sensitivity(exposure)
+        squares.append(exposure.largest)
+    sensitivity, limit = release.sensitivity(exposure), privacy.epsilon if privacy is not None else None
     if release.multiplier == "auto":
-        assert privacy is not None and privacy.epsilon is not None
-        most = mu_of(privacy.epsilon, privacy.delta, release.delta_of)
+        assert privacy is not None and limit is not None
+        if sampled is not None:
+            return NoisePlan(sampled.multiplier(limit, len(squares)), sampled=sampled)
+        most = mu_of(limit, privacy.delta, release.delta_of)
         return NoisePlan(math.sqrt(exposure.largest) / sensitivity / most, sensitivity)
-    plan, exposure = NoisePlan(release.multiplier, sensitivity), release.exposure()
-    if privacy is None or privacy.epsilon is None:
+    plan = NoisePlan(release.multiplier, sensitivity, sampled=sampled)
+    if privacy is None or limit is None:
         return plan
-    for done, shares in enumerate(all_steps):
-        exposure.step(shares)
-        found = epsilon_of(plan.mu(exposure.largest), privacy.delta, release.delta_of)
-        if found > privacy.epsilon * _ROUNDING:
-            if not done:
-                text = f"must be at least {found:.6g}, which the first server step takes, got {privacy.epsilon}"
-                raise BadInput("privacy.epsilon", f"{text}; raise it, or release.multiplier")
-            return plan._replace(versions=done)
-    return plan
 
+    def after(versions: int) -> float:
+        if sampled is not None:
+            return sampled.epsilon(plan.multiplier, versions)
+        return epsilon_of(plan.mu(squares[versions - 1]), privacy.delta, release.delta_of)
 
-def _plan_of_sampled(release: Release, epsilon: float, steps: int, sampled: Sampled) -> NoisePlan:
-    if release.multiplier == "auto":
-        return NoisePlan(sampled.multiplier(epsilon, steps), sampled=sampled)
-    plan = NoisePlan(release.multiplier, sampled=sampled)
-    if sampled.epsilon(plan.multiplier, steps) <= epsilon:
+    allowed = bisect_right(range(1, len(squares) + 1), limit * _ROUNDING, key=after)
+    if allowed == len(squares):
         return plan
-    low, high = 0, steps  # low steps keep to epsilon, and high ones do not
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if sampled.epsilon(plan.multiplier, middle) <= epsilon else (low, middle)
-    if not low:
-        text = f"must be at least what the first server step takes, got {epsilon}; raise it, or release.multiplier"
-        raise BadInput("privacy.epsilon", text)
-    return plan._replace(versions=low)
+    if not allowed:
+        text = f"must be at least {after(1):.6g}, which the first server step takes, got {limit}"
+        raise BadInput("privacy.epsilon", f"{text}; raise it, or release.multiplier")
+    return plan._replace(versions=allowed)
 
 
 def of_updates(multiplier: float, count_std: float) -> float:
@@ -108,9 +98,10 @@ class Account:
         self._largest = self._worst = 0.0
 
     def step(self, arrivals: Sequence[Arrival], weights: Sequence[float]) -> float | None:
-        """Counts a step. Returns the epsilon of the most exposed client after it; None without noise."""
+        """Counts a step. Returns the epsilon of the most exposed client after it; None without noise, and of sampled
+        clients, where it takes seconds."""
         self._exposure.step(shares_of(arrivals, weights))
-        return self.worst
+        return self.worst if self._plan.sampled is None else None
 
     def unused(self, client: int) -> None:
         """Counts an update that has arrived, and that no step uses. The steps show nothing of it."""
@@ -135,7 +126,9 @@ class Account:
         }
 
     def of(self, client: int) -> float:
-        """Returns the epsilon of a client."""
+        """Returns the epsilon of a client; where clients are sampled, it is the same for all."""
+        if self._plan.sampled is not None:
+            return self._plan.sampled.epsilon(self._plan.multiplier, self._exposure.steps)
         return self._epsilon(self._exposure.squares.get(client, 0.0))
 
     def outcome(self, clients: Sequence[int]) -> dict[str, Any]:
@@ -153,25 +146,8 @@ class Account:
             "accountant": self._release.accountant,
             "largest_uses": max(self._exposure.uses.values(), default=0),
             **({"as_if": as_if} if as_if else {}),
+            **({"probability": sampled.probability, **sampled.facts} if (sampled := self._plan.sampled) else {}),
         }
-
-
-class SampledAccount(Account):
-    """What sampled clients are exposed to, which is the same for all. It takes the library seconds, so that it is not
-    known after each step."""
-
-    def step(self, arrivals: Sequence[Arrival], weights: Sequence[float]) -> float | None:
-        self._exposure.step(shares_of(arrivals, weights))
-        return None
-
-    def of(self, client: int) -> float:
-        assert self._plan.sampled is not None
-        return self._plan.sampled.epsilon(self._plan.multiplier, self._exposure.steps)
-
-    def outcome(self, clients: Sequence[int]) -> dict[str, Any]:
-        sampled = self._plan.sampled
-        assert sampled is not None
-        return {**super().outcome(clients), "probability": sampled.probability, **sampled.facts}
 
 
 def _finite(value: float) -> float | None:

@@ -37,6 +37,7 @@ class Exposure:
 
     def __init__(self) -> None:
         self.squares: dict[int, float] = {}
+        self.largest = 0.0  # the square of the most exposed client
         self.uses: Counter[int] = Counter()
         self.steps = 0
 
@@ -49,15 +50,12 @@ class Exposure:
     def count(self, shares: Shares) -> None:
         """Adds to `squares` what a step shows."""
         for client, share in shares.items():
-            self._add(client, share**2)
+            self.add(client, share**2)
 
-    def _add(self, client: int, square: float) -> None:
-        self.squares[client] = self.squares.get(client, 0.0) + square
-
-    @property
-    def largest(self) -> float:
-        """The square of the most exposed client; 0 before any step."""
-        return max(self.squares.values(), default=0.0)
+    def add(self, client: int, square: float) -> None:
+        """Adds to the square of a client."""
+        self.squares[client] = found = self.squares.get(client, 0.0) + square
+        self.largest = max(self.largest, found)
 
 
 class TreeExposure(Exposure):
@@ -85,7 +83,7 @@ class TreeExposure(Exposure):
                 node[client] = node.get(client, 0.0) + share
             if level >= 0 and place % 2**level == 0:
                 for client, share in node.items():
-                    self._add(client, share**2)
+                    self.add(client, share**2)
                 node.clear()
 
 
@@ -112,4 +110,4 @@ class MatrixExposure(Exposure):
         self._used = self._used[:, keep := factors > 0]  # what a band no longer holds
         moved = np.bincount(self._used[1].astype(int), factors[keep] * self._used[2])
         for client in np.flatnonzero(moved).tolist():
-            self._add(client, float(moved[client] ** 2))
+            self.add(client, float(moved[client] ** 2))

@@ -41,7 +41,7 @@ class SampleAccount(Account):
     def unused(self, client: int) -> None:
         steps, noise, _ = self._shown(client)
         self._exposure.uses[client] += steps
-        self._exposure.squares[client] = self._exposure.squares.get(client, 0.0) + steps / noise**2
+        self._exposure.add(client, steps / noise**2)
 
     def of(self, client: int) -> float:
         if self._privacy.accountant == "exact":

@@ -5,7 +5,7 @@ from typing import Literal
 from raysim.parts.errors import BadValue
 from raysim.terms import Record, Tensor
 from raysim.uplink.memory import Remembering
-from raysim.uplink.uplink import BUFFERS, Decoded, Size, Uplink, UplinkPoint
+from raysim.uplink.uplink import Decoded, Size, Uplink, UplinkPoint
 
 
 class Half(Uplink):
@@ -17,10 +17,6 @@ class Half(Uplink):
     with an error."""
     buffers: bool = False
     """Whether BatchNorm's statistics are sent so, too."""
-
-    @property
-    def takes(self) -> tuple[tuple[str, ...], ...]:
-        return (self.entries, BUFFERS) if self.buffers else (self.entries,)
 
     def send(self, vector: Tensor, kept: Record, at: UplinkPoint) -> Decoded:
         import torch

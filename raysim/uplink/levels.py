@@ -11,7 +11,7 @@ from pydantic import Field
 
 from raysim.parts.part import Count, Positive
 from raysim.terms import Record, Tensor
-from raysim.uplink.uplink import BUFFERS, Decoded, Size, Uplink, UplinkPoint
+from raysim.uplink.uplink import Decoded, Size, Uplink, UplinkPoint
 
 if TYPE_CHECKING:
     from torch import Generator
@@ -69,10 +69,6 @@ class Quantise(Scaled):
     """Whether numbers are rounded up or down at random, so that their mean is right; else to the nearest multiple."""
     buffers: bool = False
     """Whether BatchNorm's statistics are sent so, too, with their own scales."""
-
-    @property
-    def takes(self) -> tuple[tuple[str, ...], ...]:
-        return (self.entries, BUFFERS) if self.buffers else (self.entries,)
 
     @property
     def unbiased(self) -> bool:

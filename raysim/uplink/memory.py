@@ -28,12 +28,10 @@ class Remembering(Uplink):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        if self.decay != 1.0 and self.memory != "ef14":
-            raise ValueError(f"must not have `decay` with memory: {self.memory}; leave it out, or set memory to ef14")
-        if self.shadow != "all" and self.memory != "shadow":
-            raise ValueError(
-                f"must not have `shadow` with memory: {self.memory}; leave it out, or set memory to shadow"
-            )
+        for key, given, memory in (("decay", self.decay != 1, "ef14"), ("shadow", self.shadow != "all", "shadow")):
+            if given and self.memory != memory:
+                text = f"must not have `{key}` with memory: {self.memory}; leave it out, or set memory to {memory}"
+                raise ValueError(text)
         return self
 
     @property

@@ -118,8 +118,8 @@ class Uplink(Schedulable):
     @property
     def takes(self) -> tuple[tuple[str, ...], ...]:
         """The vectors that it takes, each by the names of the entries that are joined to it; () stands for those that
-        are shaped like the model."""
-        return (self.entries,)
+        are shaped like the model. A transform with a key `buffers` takes BatchNorm's statistics, too, if it is true."""
+        return (self.entries, BUFFERS) if getattr(self, "buffers", False) else (self.entries,)
 
     @property
     def remembers(self) -> bool:

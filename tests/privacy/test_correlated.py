@@ -78,7 +78,7 @@ def test_matrices_by_hand(tmp_path: Path) -> None:
 
 
 def test_one_theta_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("raysim.privacy.matrix.blt_for", lambda separation: ((0.9,), (0.5,)))
+    monkeypatch.setattr(MatrixRelease, "_blt", ((0.9,), (0.5,)))
     release = MatrixRelease(multiplier=1.0, strategy="blt", separation=1)
     assert release.column(4) == approx([1, 0.5, 0.45, 0.405])
     assert added(release, 4, 1.0) == approx([1, 0.5, 0.3, 0.22])

@@ -9,7 +9,7 @@ from functools import cache
 from raysim.engine.server.training import one_sum, weigh
 from raysim.local.gradients import PerSample
 from raysim.parts.errors import BadInput, located
-from raysim.privacy.account import Account, NoisePlan, SampledAccount, of_updates, plan_of
+from raysim.privacy.account import Account, NoisePlan, of_updates, plan_of
 from raysim.privacy.exposure import Shares, shares_of
 from raysim.privacy.release import Release
 from raysim.privacy.sampled import Sampled, drawn_alone
@@ -104,8 +104,7 @@ def account(scenario: Scenario, plan: NoisePlan | None, samples: Sequence[int]) 
         return SampleAccount(scenario.privacy, _shown(scenario, samples))
     if plan is None or scenario.release is None or scenario.privacy is None:
         return None
-    kind = Account if plan.sampled is None else SampledAccount
-    return kind(scenario.privacy, scenario.release, plan)
+    return Account(scenario.privacy, scenario.release, plan)
 
 
 def _shown(scenario: Scenario, samples: Sequence[int]) -> Callable[[int], ShownSteps]:
