@@ -68,7 +68,7 @@ def legend_below(axes: Any, *, grows: bool = True) -> None:
     handles, labels = axes.get_legend_handles_labels()
     if handles:
         figure = axes.figure
-        figure.set_figheight(figure.get_figheight() + 0.19 * len(handles) * grows)
+        figure.set_figheight(figure.get_figheight() + (0.19 * len(handles) if grows else 0.0))
         figure.legend(handles, labels, loc="outside lower left", handlelength=3.2, frameon=False)
 
 

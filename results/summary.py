@@ -104,7 +104,7 @@ def _done(run: Run, steps: pa.Table, evaluations: pa.Table) -> dict[str, str | N
     """Returns what was asked for, and how much of it was done."""
     parts = [at(run.info, "scenario", key, "name") for key in ("algorithm", "data", "model", "topology")]
     clients, seed = at(run.info, "scenario", "data", "clients"), run.info.get("seed")
-    whom = clients and count(clients, "client" if parts[3] is None else "peer") + (f" ({parts[3]})" * bool(parts[3]))
+    whom = clients and (count(clients, "client") if parts[3] is None else f"{count(clients, 'peer')} ({parts[3]})")
     of_scenario = [*parts[:2], whom, parts[2], None if seed is None else f"seed {seed}"]
     rounds, last = at(run.info, "totals", "rounds"), _largest(steps["round"], evaluations["round"])
     rounds = rounds if rounds is not None else 0 if last is None else last + 1  # they are counted from 0
