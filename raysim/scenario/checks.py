@@ -5,13 +5,11 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any, Literal
 
-from raysim.algorithms import ALGORITHMS, Central
+from raysim.algorithms import Central
 from raysim.clients import Behaviour
-from raysim.data.federation.server import NoServerData, OutOfDomain
 from raysim.local.augment import Augmentation
 from raysim.local.loss import TrainingLoss
 from raysim.metrics import Metric
-from raysim.models import MODELS
 from raysim.parts.errors import Problem
 from raysim.parts.part import Part
 from raysim.scenario.block_checks import (
@@ -23,11 +21,10 @@ from raysim.scenario.block_checks import (
     watts_problems,
 )
 from raysim.scenario.family_checks import peer_problems, server_problems
+from raysim.scenario.model_checks import architecture_problems, model_problems, server_data_problems
 from raysim.scenario.privacy_checks import privacy_problems
 from raysim.scenario.schema import Scenario
 from raysim.terms import Buffer, Moment
-from raysim.uplink.bounds import adapting
-from raysim.uplink.memory import memory_of, shadows_each
 from raysim.world.mixing import limit
 from results.info import directions
 from results.location import UnknownLocation, is_uri, location
@@ -55,16 +52,16 @@ def problems_of(scenario: Scenario) -> list[Problem]:
         *_location_problems(scenario),
         *(Problem("data", text) for text in (*scenario.data.problems(), *scenario.data.division_problems())),
         *scenario.model.problems(),
-        *_model_problems(scenario),
+        *model_problems(scenario),
         *_metric_problems(scenario),
-        *_server_data_problems(scenario),
+        *server_data_problems(scenario),
         *schedule_problems(scenario),
         *watts_problems(scenario),
         *client_problems(scenario),
         *transform_problems(scenario),
         *local_problems(scenario),
         *level_problems(scenario),
-        *_architecture_problems(scenario),
+        *architecture_problems(scenario),
         *privacy_problems(scenario),
         *scenario.algorithm.at(Moment()).problems(scenario),
         *family_problems(scenario),
@@ -99,17 +96,6 @@ def _server_notes(scenario: Scenario) -> Iterator[str]:
             f"algorithm: the server never steps, for it waits for {trigger.size} updates, and {picked} clients are "
             "picked in all; let it wait for fewer, or raise run.rounds or world.dispatch"
         )
-    if _never_stale(scenario):
-        yield (
-            "world.dispatch: a round ends with its last arrival, so no update can ever be stale, and "
-            f"{algorithm.name} waits for the slowest client of each round; set round_s or reports or, in place of "
-            "per_round, concurrency"
-        )
-    if scenario.needs_losses:
-        yield (
-            f"world.dispatch.policy: {scenario.world.dispatch.policy.name} picks by losses, so all clients train at "
-            "their dispatch, and the timeline waits for those that have arrived before it picks others"
-        )
     if scenario.release is not None and scenario.release.multiplier and scenario.privacy is None:
         yield (
             "privacy: left out, so nothing says what the noise of `release` guarantees; set privacy.delta, for example "
@@ -121,14 +107,6 @@ def _server_notes(scenario: Scenario) -> Iterator[str]:
             f"run.evaluate_clients: clients of {algorithm.name} predict with models of their own, which nothing "
             "evaluates, so all metrics are of the global model; set it to all, and data.local_test, for example to 0.2"
         )
-
-
-def _never_stale(scenario: Scenario) -> bool:
-    """Whether updates could be stale by the algorithm, and delays would make them, but rounds wait for all of them."""
-    world, trigger = scenario.world, scenario.central.trigger
-    waits = world.has_rounds and world.round_length is None and world.dispatch.reports is None
-    late = isinstance(trigger, Buffer) or trigger.late == "keep"
-    return waits and late and world.delay.unit == "seconds"
 
 
 def _picked(scenario: Scenario) -> int | None:
@@ -164,76 +142,6 @@ def _texts(value: Any, path: str) -> Iterator[tuple[str, str]]:
     elif isinstance(value, tuple) and value and isinstance(value[0], str | Part):
         for place, inner in enumerate(value):
             yield from _texts(inner, f"{path}.{place}")
-
-
-def _model_problems(scenario: Scenario) -> Iterator[Problem]:
-    data, model, public = scenario.data, scenario.model, scenario.public
-    if not set(data.holds) & set(model.takes):
-        text = f"{model.name} takes {' or '.join(model.takes)}, and {data.name} holds {' or '.join(data.holds)}"
-        tokens = "text" in model.takes and "inputs" in type(data).model_fields
-        cure = "say data.inputs: tokens if the data are tokens, or take" if tokens else "take"
-        yield Problem("model.name", f"{text}; {cure} another of them")
-    if model.norm != "average" and not model.normalises:
-        text = f"must be average, for {model.name} has no normalisation layer, got {model.norm}; leave it out"
-        yield Problem("model.norm", text)
-    elif model.norm == "local" and not scenario.algorithm.keeps_personal:
-        keep = ", ".join(one.model_fields["name"].default for one in ALGORITHMS if one.keeps_personal)
-        text = f"must be average or frozen for {scenario.algorithm.name}, whose clients keep no part of the model, got "
-        yield Problem("model.norm", f"{text}local; take one of {keep}: with fedper, it is FedBN")
-    merges = isinstance(scenario.algorithm, Central) and scenario.algorithm.merges_adapters
-    if model.lora is not None and model.lora.merge and not merges:
-        text = f"must be false for {scenario.algorithm.name}, which merges no adapters, got true; leave it out"
-        yield Problem("model.lora.merge", text)
-    if data.holds == ("functions",) and public.samples:
-        text = "must not be given with the quadratic data, where models predict nothing but their loss; leave it out"
-        yield Problem("public", text)
-    if public.from_all and public.split == "test":
-        text = "must be false with `split: test`, for it is about training samples, got true; leave it out"
-        yield Problem("public.from_all", text)
-    if data.classes == 0 and public.alpha is not None:
-        yield Problem(
-            "public.alpha", f"must not be given, for it skews the mix of labels, and {data.name} has none; leave it out"
-        )
-
-
-def _architecture_problems(scenario: Scenario) -> Iterator[Problem]:
-    """Yields what is wrong with groups whose models are of other architectures than the server's."""
-    algorithm, models = scenario.algorithm, scenario.models
-    if models and not (isinstance(algorithm, Central) and algorithm.mixes_models):
-        able = ", ".join(one.model_fields["name"].default for one in ALGORITHMS if getattr(one, "mixes_models", False))
-        text = f"must be left out for {algorithm.name}, whose clients all have one architecture; take one of {able}"
-        yield from (Problem(f"clients.{scenario.place_of(group)}.model", text) for group in models)
-        return
-    known = list(_of_model(scenario)) if models else []
-    for group, model in models.items():
-        for problem in _of_model(scenario.model_copy(update={"model": model})):
-            if problem not in known:
-                own = problem.path == "model" or problem.path.startswith("model.")
-                yield Problem(
-                    f"clients.{scenario.place_of(group)}.{problem.path}" if own else problem.path, problem.text
-                )
-    if models and scenario.capacity:
-        yield Problem("capacity", "must be left out where groups have models of other architectures, got both")
-    for at, one in enumerate(scenario.downlink if models else ()):
-        if memory_of(one) == "shadow" and not shadows_each(one):
-            text = "must be client where groups have models of other architectures, got all; set it"
-            yield Problem(f"downlink.{at}.shadow", text)
-    if not scenario.apart:
-        return
-    if (place := adapting(scenario.uplink)) is not None:
-        text = "must be left out where the server has models of several architectures, whose updates have other norms"
-        yield Problem(f"uplink.{place}.adapt", text)
-    if (weights := getattr(algorithm, "weights", "samples")) not in ("samples", "uniform"):
-        text = f"must be samples or uniform where the server has models of several architectures, got {weights}"
-        yield Problem("algorithm.weights", text)
-
-
-def _of_model(scenario: Scenario) -> Iterator[Problem]:
-    """Yields what is wrong with the scenario's model, alone and beside other blocks."""
-    yield from scenario.model.problems()
-    yield from _model_problems(scenario)
-    yield from _server_data_problems(scenario)
-    yield from scenario.algorithm.at(Moment()).problems(scenario)
 
 
 def _metric_problems(scenario: Scenario) -> Iterator[Problem]:
@@ -307,21 +215,3 @@ def unmet(scenario: Scenario, has: Has) -> Iterator[Problem]:
         if one.needs is not None and has not in one.needs.split(" or "):
             got = has if has == "several labels" else "none"
             yield Problem(path, f"{one.name} needs {one.needs}, and {scenario.data.name} has {got}; take another")
-
-
-def _server_data_problems(scenario: Scenario) -> Iterator[Problem]:
-    data, server_data = scenario.data, scenario.server_data
-    if isinstance(server_data, NoServerData):
-        return
-    if not data.has_test_set:
-        yield Problem("server_data", f"the {data.name} data has no samples for the server; leave it out")
-    elif isinstance(server_data, OutOfDomain):
-        for text in server_data.data.problems():
-            yield Problem("server_data.data", text)
-        if "images" not in data.holds:
-            text = f"out_of_domain holds images, so clients must hold images too, got {data.name}; take in_domain"
-            yield Problem("server_data", text)
-        resizes = getattr(scenario.model, "image_size", None) is not None or type(scenario.model) not in MODELS
-        if server_data.fit == "model" and not resizes:
-            text = f"model needs a model that resizes images, got {scenario.model.name}; set model.image_size, or take "
-            yield Problem("server_data.fit", f"{text}clients")

@@ -74,7 +74,7 @@ def saved(folder: Path) -> dict[str, Any]:
     rows = {"x": [[0.0, 1.0], [1.0, 0.0]] * 5, "label": [0, 1] * 5}
     splits = datasets.DatasetDict({name: datasets.Dataset.from_dict(rows) for name in ("train", "test")})
     splits.save_to_disk(str(folder / "saved"))
-    return {"name": "huggingface", "path": "saved", "label": "label"}
+    return {"name": "huggingface", "path": "saved", "input": "x"}
 
 
 PATHS = ("path", "test_path", "root")

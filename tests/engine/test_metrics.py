@@ -298,7 +298,6 @@ def test_losses_are_their_formulas(loss: Any, expected: Any) -> None:
             "run.metrics.0: must have a name of letters, digits and _ that does not end in _min, _max or _gap, got",
         ),
         ({"loss": "huber"}, "run.loss: huber needs targets, and digits has none; take another"),
-        ({"loss": {"name": "own_modules:hinge", "margin": "a"}}, "run.loss.margin: must be a valid number, got 'a'"),
     ],
 )
 def test_what_is_wrong_with_metrics_and_losses_is_told_by_a_check(run: Raw, expected: str) -> None:

@@ -2,30 +2,10 @@
 
 from pathlib import Path
 
-import pytest
 from command_line import command
-from conftest import Raw, digits
+from conftest import digits
 
 import raysim
-from raysim.scenario.checks import notes_of
-
-SECONDS = {"name": "exponential", "mean": 3.0, "unit": "seconds"}
-
-
-@pytest.mark.parametrize(
-    ("world", "algorithm", "told"),
-    [
-        ({"dispatch": {"per_round": 6}, "delay": SECONDS}, "fedbuff", True),
-        ({"dispatch": {"per_round": 6, "round_s": 3.0}, "delay": SECONDS}, "fedbuff", False),
-        ({"dispatch": {"per_round": 6, "reports": 3}, "delay": SECONDS}, "fedbuff", False),
-        ({"dispatch": {"concurrency": 6}, "delay": SECONDS}, "fedbuff", False),
-        ({"dispatch": {"per_round": 6}, "delay": SECONDS}, "fedavg", False),
-        ({"dispatch": {"per_round": 6}}, "fedbuff", False),
-    ],
-)
-def test_rounds_that_wait_for_all_leave_no_update_stale(world: Raw, algorithm: str, told: bool) -> None:
-    notes = notes_of(raysim.parse_scenario(digits(world=world, algorithm=algorithm)))
-    assert any("no update can ever be stale" in note for note in notes) == told
 
 
 def test_a_divergence_is_shown_with_a_cure(tmp_path: Path) -> None:

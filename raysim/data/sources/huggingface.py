@@ -8,7 +8,6 @@ import numpy as np
 from pydantic import Field
 
 from raysim.data.dataset import Dataset
-from raysim.data.meaning import Open, require_answered
 from raysim.data.named import NamedArrays
 from raysim.data.sources.pixels import decode_all
 from raysim.data.sources.raw_samples import Raw, RawSamples
@@ -36,11 +35,10 @@ class HuggingFace(RawSamples):
     test: str | None = "test"
     """Split of the test samples. null, or if there is a single split: a share of the training samples is the test set.
     """
-    input: str | None = None
-    """Column of the inputs. null: the only column of images or, without images, the only one of lists or arrays; or
-    the columns that `inputs` names."""
-    label: str | None = None
-    """Column of the labels. null: the only column of class labels."""
+    input: str = "image"
+    """Column of the inputs; not used where `inputs` names several."""
+    label: str = "label"
+    """Column of the labels."""
 
     def reads(self) -> Iterable[str | Path]:
         return (self.path,)
@@ -62,17 +60,17 @@ class HuggingFace(RawSamples):
         return self.made_of(train, test[0] if test else None, unused)
 
     def _raw(self, split: "datasets.Dataset", where: str) -> Raw:
-        names = self.inputs if isinstance(self.inputs, tuple) else (self._input(split),)
-        y = self._label(split)
-        for name in (*names, y, *self.sides):
+        names = self.inputs if isinstance(self.inputs, tuple) else (self.input,)
+        for name in (*names, self.label, *self.sides):
             if name not in split.column_names:
-                raise BadValue(f"a column {name!r} must be there, got {split.column_names!r}")
+                text = f"a column {name!r} must be there, got {split.column_names!r}"
+                raise BadValue(f"{text}; name the right ones, by `input` and `label`")
         found = {name: self._inputs(split, name, where) for name in names}
-        labels, *sides = (np.asarray(_values(split, name)) for name in (y, *self.sides))
+        labels, *sides = (np.asarray(_values(split, name)) for name in (self.label, *self.sides))
         labels = labels if labels.dtype.kind != "O" else labels.astype(np.str_)
         x = NamedArrays(found) if isinstance(self.inputs, tuple) else found[names[0]]
         columns = dict(zip(self.sides, sides, strict=True))
-        return Raw(x, labels, columns, tuple(getattr(split.features[y], "names", ())))
+        return Raw(x, labels, columns, tuple(getattr(split.features[self.label], "names", ())))
 
     def _inputs(self, split: "datasets.Dataset", name: str, where: str) -> np.ndarray:
         import datasets
@@ -88,20 +86,6 @@ class HuggingFace(RawSamples):
         _require_values(name, sum(image is None for image in images))
         contents = [Path(image["path"]).read_bytes() if image["bytes"] is None else image["bytes"] for image in images]
         return decode_all(contents, self.size, [f"row {place} of {name}{where}" for place in range(len(images))])
-
-    def _input(self, split: "datasets.Dataset") -> str:
-        import datasets
-
-        of_images = [name for name, kind in split.features.items() if isinstance(kind, datasets.Image)]
-        scalar = (datasets.Value, datasets.ClassLabel)
-        others = [name for name, kind in split.features.items() if not isinstance(kind, scalar)]
-        return self.input or _only("input", of_images or others, split)
-
-    def _label(self, split: "datasets.Dataset") -> str:
-        import datasets
-
-        of_classes = [name for name, kind in split.features.items() if isinstance(kind, datasets.ClassLabel)]
-        return self.label or _only("label", of_classes, split)
 
 
 def _dtype(feature: Any) -> str | None:
@@ -121,16 +105,6 @@ def _values(split: "datasets.Dataset", name: str) -> Any:
 def _require_values(name: str, missing: int) -> None:
     if missing:
         raise BadValue(f"column {name!r} must have a value in every row, got {missing} without; leave them out")
-
-
-def _only(key: str, found: list[str], split: "datasets.Dataset") -> str:
-    """Returns the one column that was found. Raises ValueError, with a line for each that may be meant, for others."""
-    if len(found) != 1:
-        names = found or split.column_names
-        answers = {f"{key}: {name}": str(split.features[name]).partition("(")[0] for name in names}
-        text = f"must name its column where it is not the only one of its kind, got {found or 'none'}"
-        require_answered([Open(key, text, answers)])
-    return found[0]
 
 
 def read_splits(path: str) -> dict[str, "datasets.Dataset"]:
