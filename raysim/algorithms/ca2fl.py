@@ -21,9 +21,6 @@ class CA2FL(MIFA):
     name: str = "ca2fl"
     buffer: Count = 10
     """How many updates make a server step (M)."""
-    scale_buffers: bool = False
-    """Whether BatchNorm's statistics move to the mean of those that arrived by the factor `server_lr` only. false: they
-    become that mean."""
 
     @property
     def trigger(self) -> Buffer:
@@ -37,10 +34,7 @@ class CA2FL(MIFA):
 
     def direction(self, state: Record, arrivals: Arrivals, updates: Record, task: ServerTask) -> Direction:
         mean = state["mean"]
-        others = {"mean": mean + updates["cached.change"]}
-        if self.scale_buffers:
-            others["buffers"] = state["buffers"].lerp(updates["buffers"], self.server_lr)
-        return self.server_lr * (mean + updates["fresh.change"]), others
+        return self.server_lr * (mean + updates["fresh.change"]), {"mean": mean + updates["cached.change"]}
 
 
 def _multiplicities(arrivals: Arrivals) -> list[float]:

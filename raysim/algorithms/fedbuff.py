@@ -24,9 +24,6 @@ class FedBuff(Aggregating):
     """Factor of the server's step (eta_g), with which its direction is multiplied."""
     staleness: Staleness = Polynomial()
     """The factor S(s) of an update's weight, for its staleness s; by default 1 / sqrt(1 + s)."""
-    scale_buffers: bool = False
-    """Whether BatchNorm's statistics move to the mean of those that arrived by the factor `server_lr` only. false: they
-    become that mean."""
 
     @property
     def trigger(self) -> Buffer:
@@ -37,7 +34,4 @@ class FedBuff(Aggregating):
         return [self.staleness.of(a.staleness) / self.buffer for a in arrivals]
 
     def direction(self, state: Record, arrivals: Arrivals, updates: Record, task: ServerTask) -> Direction:
-        others = {}
-        if self.scale_buffers:
-            others["buffers"] = state["buffers"].lerp(updates["buffers"], self.server_lr)
-        return self.server_lr * updates["delta"], others
+        return self.server_lr * updates["delta"], {}

@@ -61,9 +61,6 @@ class Feddle(Hybrid):
     """Learning rate at which the surrogate head is fitted to out-of-domain labels (8), by `server_optimizer`."""
     head_epochs: Epochs = 10
     """Passes through the server's samples to fit the surrogate head, before each search."""
-    scale_buffers: bool = False
-    """Whether BatchNorm's statistics move to the mean of those that arrived by the factor `fallback_lr` only. false:
-    they become that mean."""
 
     @property
     def trigger(self) -> Round | Buffer:
@@ -156,10 +153,7 @@ class Feddle(Hybrid):
         w = anchors.move(state["w"], aims)
         if self.fallback == "fedbuff":
             w = state["w"] + self.fallback_lr * task.weighted_sum(updates["delta"], weights)
-        buffers = updates["buffers"]
-        if self.scale_buffers:
-            buffers = state["buffers"].lerp(buffers, self.fallback_lr)
-        return task.received.replace(w=w, buffers=buffers)
+        return task.received.replace(w=w, buffers=updates["buffers"])
 
     def _search(self, aims: Tensor, slope: Slope, task: ServerTask) -> Tensor:
         """Searches for coefficients (m,) that lower the loss on the server's data; equations 5, 9 and 10."""

@@ -2,14 +2,11 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 from conftest import Raw, Simulate, digits
-from personal import normalised
 
 import raysim
 from raysim import ScenarioError, parse_scenario
-from raysim.models import MLP
 
 SERVER: Raw = {"name": "in_domain", "samples": 100}
 OTHER: Raw = {"name": "out_of_domain", "data": "digits", "samples": 200}
@@ -19,26 +16,6 @@ FORWARD = 2 * (64 * 16 + 16 * 10)  # its FLOPs, a sample
 
 def feddle(options: Raw | None = None, server_data: Any = SERVER, **more: Any) -> Raw:
     return digits(algorithm={"name": "feddle", **(options or {})}, server_data=server_data, **more)
-
-
-def test_statistics_may_move_by_the_servers_rate(simulate: Simulate, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Halfway from where they start, means of 0, variances of 1, to the mean of those that arrive."""
-    monkeypatch.setattr(MLP, "build", normalised)
-    small: Raw = {"data__clients": 8, "local__steps": 1}
-    world: Raw = {"dispatch": {"per_round": 4}}
-    half: Raw = {"server_lr": 0.5, "buffer": 4}
-    buffered = {"name": "fedbuff", **half}
-    slow: list[Raw] = [{**buffered, "scale_buffers": True}, {"name": "ca2fl", **half, "scale_buffers": True}]
-    slow += [{"name": "feddle", "fallback_lr": 0.5, "server_epochs": 0, "scale_buffers": True}]
-    whole, *halves = (
-        simulate(digits(algorithm=algorithm, server_data=SERVER, world=world, **small, run__rounds=1)).state_dict()
-        for algorithm in (buffered, *slow)
-    )
-    for half_way in halves:
-        for name, value in whole.items():
-            if name.endswith(("running_mean", "running_var")):
-                expected = (value + name.endswith("running_var")) / 2
-                np.testing.assert_allclose(half_way[name], expected, rtol=1e-5, atol=1e-6, err_msg=name)
 
 
 def test_the_table_of_coefficients_has_a_row_an_anchor(simulate: Simulate) -> None:

@@ -71,9 +71,9 @@ def test_a_part_is_told_with_its_keys_source_and_an_example() -> None:
     assert told.startswith("algorithm: fedbuff\n\n  The server steps as soon as K updates have arrived")
     described = " ".join(told.split())
     assert "buffer whole number ≥ 1; default 10 How many updates make a server step (K). server_lr" in described
-    assert "\n  staleness      one of const, hinge, none, poly; default poly\n" in told
+    assert "\n  staleness  one of const, hinge, none, poly; default poly\n" in told
     assert "\n  Nguyen, Malik, Zhan" in told
-    assert told.endswith("    staleness: {name: poly, exponent: 0.5}\n    scale_buffers: false")
+    assert told.endswith("    staleness: {name: poly, exponent: 0.5}")
     assert "sigma     number ≥ 0 (`unit`); required" in shown("list", "half_normal")
 
 

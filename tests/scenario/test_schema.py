@@ -140,7 +140,6 @@ def test_a_resolved_scenario_names_every_key() -> None:
         "buffer": 10,
         "server_lr": 1.0,
         "staleness": {"name": "poly", "exponent": 0.5},
-        "scale_buffers": False,
         "server": {
             "name": "sgd",
             "lr": 1.0,
