@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 
 _QUOTED = 200  # letters of a value that a message quotes
 # Characters that terminals obey, except for ends of lines and tabs, and those that turn the direction of letters.
@@ -28,6 +30,18 @@ def cut(text: str, length: int) -> str:
 def harmless(text: str) -> str:
     """Returns a text whose control characters are shown and not obeyed, such as \\x1b for an escape."""
     return _OBEYED.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+class Terminal(Console):
+    """A console that shows control characters in texts, and sends none but its own.
+
+    A stranger's run may name its metrics with characters that move the cursor or turn the direction of letters.
+    """
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            control: Any = segment.control
+            yield segment if control else segment._replace(text=harmless(segment.text))
 
 
 def as_word(value: object) -> str:

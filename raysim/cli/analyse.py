@@ -14,8 +14,7 @@ from results import load, open_run, summary
 from results.measure import NotComparable, parse_at, parse_target
 from results.render import render
 from results.runs import How
-from results.terminal import Terminal
-from results.texts import count, harmless
+from results.texts import Terminal, count, harmless
 
 
 def show(run: RunFolder) -> None:

@@ -19,8 +19,7 @@ from raysim.scenario.checks import notes_of
 from raysim.sweep import Plan, load_sweep
 from raysim.sweep.settings import ScenarioFile
 from raysim.version import __version__
-from results.terminal import Terminal
-from results.texts import count
+from results.texts import Terminal, count
 
 _NO_NOISE = Problem(
     "release",

@@ -14,7 +14,7 @@ from raysim.runs.place import RunPlace
 from raysim.runs.result import Result
 from raysim.scenario import Scenario
 from results import summary
-from results.terminal import Terminal
+from results.texts import Terminal
 
 
 def watch(scenario: Scenario, start: Callable[[Observer], Result], place: RunPlace, *, dry: bool = False) -> Result:

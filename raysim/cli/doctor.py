@@ -18,7 +18,7 @@ from raysim.runs.inspection import guarantee
 from raysim.runs.states import states
 from raysim.sweep import load_sweep
 from results.render import plain_table
-from results.terminal import Terminal
+from results.texts import Terminal
 
 
 def doctor(

@@ -20,7 +20,7 @@ from raysim.parts.part import Part, names_of, one_of, parts_of
 from raysim.scenario.kinds import Kind, find_keys, find_kinds, find_parts, kinds
 from raysim.scenario.words import Key, example, keys_of, source_of
 from raysim.sweep.settings import ScenarioFile
-from results.terminal import Terminal
+from results.texts import Terminal
 
 _TOP_K = "uplink: [top_k] sends the largest numbers of an update; raysim list top_k tells its keys."
 _DP = (

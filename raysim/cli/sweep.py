@@ -23,8 +23,7 @@ from raysim.sweep.batch import RunOutcome, labels, outcomes_of
 from raysim.sweep.expand import Plan
 from raysim.sweep.search import Trial, best, importances, search
 from results.ending import Status
-from results.terminal import Terminal
-from results.texts import as_word, count
+from results.texts import Terminal, as_word, count
 
 
 def sweep(

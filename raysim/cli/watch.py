@@ -18,7 +18,7 @@ from results.listing import lines
 from results.load import Folder, readable
 from results.reader import NoRuns
 from results.render import plain_table
-from results.terminal import Terminal
+from results.texts import Terminal
 from results.views import View
 
 

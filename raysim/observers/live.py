@@ -18,7 +18,7 @@ from rich.progress import Progress as Bars
 from raysim.engine.progress import Progress
 from raysim.observers.observer import Observer, RunBegin, RunEnd
 from raysim.parts.part import NonNegative
-from results.terminal import Terminal
+from results.texts import Terminal
 
 
 class Shown(NamedTuple):
