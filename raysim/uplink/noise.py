@@ -27,9 +27,9 @@ class LocalNoise(Uplink):
     name: str
 
     @property
-    @abstractmethod
     def follows_bound(self) -> bool:
         """Whether the size of the noise follows from a bound."""
+        return True
 
     @abstractmethod
     def noise(self, like: Tensor, at: UplinkPoint) -> Tensor | None:
@@ -88,10 +88,6 @@ class LaplaceNoise(LocalNoise):
     name: str = "laplace"
     epsilon: Positive
     """Epsilon of one update."""
-
-    @property
-    def follows_bound(self) -> bool:
-        return True
 
     def noise(self, like: Tensor, at: UplinkPoint) -> Tensor:
         import torch
