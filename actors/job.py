@@ -167,7 +167,7 @@ class Job(Generic[Result, Left]):
     @cached_property
     def needs(self) -> list[Value[Any]]:
         """The values that its request refers to, which are looked for once. It must not be asked for once the job is
-        done, for then the request is gone."""
+        done, because then the request is gone."""
         assert self.request is not None
         return values_of(self.request)
 
@@ -209,7 +209,7 @@ def _collect(items: Iterable[Any], found: dict[Value[Any], None]) -> None:
     for item in items:
         if isinstance(item, Value):
             found[item] = None
-        elif isinstance(item, (tuple, list)):  # a tuple of types, for a union would be made anew each time
+        elif isinstance(item, (tuple, list)):  # a tuple of types, because a union would be made anew each time
             _collect(item, found)
         elif isinstance(item, dict):
             _collect(item.values(), found)

@@ -39,7 +39,7 @@ class Watch:
         stands_s = min(now - self.moved, max(worker.waits_s for worker in late))
         working = any(worker.jobs for crew in self._crews.values() for worker in crew.workers if worker.node_id)
         if stands_s >= self._wait_s and not working:
-            cause = f"no node has had room for it for {stands_s:.0f} s, and nothing else can go on; resume the run when"
+            cause = f"no node has had room for it for {stands_s:.0f} s, and no other job can run; resume the run when"
             raise JobFailed(late[0].name, f"{cause} there is one, or let it wait longer with resources.wait_s", "")
 
 

@@ -33,7 +33,7 @@ PER_ROUND, SIGMA = 10, 5.0  # clients picked in each round; spread of the delays
 
 
 def generator(seed: int, purpose: str, *ids: int) -> np.random.Generator:
-    """Returns the generator of a key, in a state of its own. ids: at most three.
+    """Returns the generator of a key, in its own state. ids: at most three.
 
     Philox computes its numbers from a key and a counter. The seed and the purpose are the key; the ids are the upper
     words of the counter, whose lowest word counts the numbers drawn.
@@ -97,7 +97,7 @@ def divide(labels: np.ndarray) -> list[np.ndarray]:
     for label, of_client in enumerate(counts):
         shuffled = draw.permutation(np.flatnonzero(labels == label))
         for client, piece in enumerate(np.split(shuffled, np.cumsum(of_client)[:-1])):
-            dealt[client].append(piece[: of_client[client]])  # the last piece holds what nobody gets
+            dealt[client].append(piece[: of_client[client]])  # the last piece has the samples that are left
     return [np.sort(np.concatenate(pieces)) for pieces in dealt]
 
 

@@ -1,4 +1,4 @@
-"""An algorithm of one's own, with a server: FedVARP, compared with FedAvg.
+"""A custom algorithm with a server: FedVARP, compared with FedAvg.
 
 Jhunjhunwala, Sharma, Nagarkatti, Joshi, FedVARP: Tackling the variance due to partial client participation in federated
 learning, UAI 2022, Algorithm 1. Run it with `python examples/own_algorithm.py`; it takes a few seconds.

@@ -1,4 +1,4 @@
-"""An experiment of one's own: how much accuracy do slow clients cost, with FedAvg and with FedBuff?
+"""A custom experiment: how much accuracy do slow clients cost, with FedAvg and with FedBuff?
 
 Twelve runs, compared over three seeds. Run it with `python examples/own_experiment.py FOLDER`; it takes less than
 half a minute. Runs that FOLDER holds already are not run again.

@@ -1,4 +1,4 @@
-"""An algorithm of one's own, without a server: gradient tracking, compared with DecFedAvg.
+"""A custom algorithm without a server: gradient tracking, compared with DecFedAvg.
 
 Nedić, Olshevsky, Shi, Achieving geometric convergence for distributed optimization over time-varying graphs, SIAM
 Journal on Optimization 27, 2017 (DIGing, Algorithm 1). Difference: models are mixed after the step, not before it. Run

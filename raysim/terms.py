@@ -248,7 +248,7 @@ class SearchResult(NamedTuple):
     coefficient: Tensor  # what the search found
     fallback: Tensor  # where the search started
     norm: Tensor  # the norm of the update
-    own: Record = {}  # noqa: RUF012 - never changed; further columns of the algorithm's own
+    own: Record = {}  # noqa: RUF012 - never changed; further custom columns of the algorithm
 
 
 class ServerStep(NamedTuple):

@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 from results.keys import flatten
 
-_GO_ON = "go on with `raysim resume`"
+_GO_ON = "continue with `raysim resume`"
 _SMALLER = "a smaller local.lr or algorithm.server_lr, a warm-up, or clip_norm among local.gradients"
-_READ = "what the error says; then go on with `raysim resume`"
+_READ = "what the error says; then continue with `raysim resume`"
 
 
 class Status(StrEnum):

@@ -74,7 +74,7 @@ class Measure:
             yield f"reduce: {text}, got {self.reduce!r}; for example max_of_last_5"
         unclear = [metric for metric in self.evaluated if self.larger_is_better(metric) is None]
         if self.reduce in _BEST and unclear:
-            text = f"must not be {self.reduce} for {unclear[0]!r}, for it is not known whether larger is better"
+            text = f"must not be {self.reduce} for {unclear[0]!r}, because it is not known whether larger is better"
             yield f"reduce: {text}; use max_of_last_K or min_of_last_K"
         if self.reduce == "at_best_validation" and self.split == "validation":
             text = "must be another one than that by which at_best_validation picks, got validation"
@@ -82,7 +82,7 @@ class Measure:
         if self.at and not (math.isfinite(self.at[1]) and self.at[1] > 0):
             yield f"at: must be more than 0, got {self.at[0]}={self.at[1]:g}"
         if self.at and "seconds" in self.metrics:
-            yield "metric: must not be seconds beside `at`, for real time is known of whole runs only"
+            yield "metric: must not be seconds with `at`, because real time is known of whole runs only"
         for metric, value in self.targets:
             if self.larger_is_better(metric) is None or not math.isfinite(value):
                 yield f"target: must be a number for {' or '.join(self.larger)}, got {metric}={value:g}"

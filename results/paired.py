@@ -143,7 +143,7 @@ def _cases(
             cases.append((values, baselines[rest]))
     if not cases:
         named = ", ".join(f"{key}={value}" for key, value in chosen.items())
-        text = f"runs: must hold a case beside the baseline {named}, got none; give more runs, or another baseline"
+        text = f"runs: must hold a case other than the baseline {named}, got none; give more runs, or another baseline"
         raise NotComparable("\n".join([*dict.fromkeys(notes), text]))
     return cases
 

@@ -99,7 +99,7 @@ class Run:
         """A remark on a run that is under way or was killed; None for all others."""
         standing, held = self.standing, self.info.get("holder") or {}
         written = f"last written {self.last_written:%Y-%m-%d %H:%M:%S} UTC"
-        resume = "fork again" if self.status == "forking" else f"go on with `raysim resume {as_word(self.folder)}`"
+        resume = "fork again" if self.status == "forking" else f"continue with `raysim resume {as_word(self.folder)}`"
         if standing == "killed":
             return f"its process is gone, {written}; {resume}"
         if self.status not in _UNDER_WAY:

@@ -62,7 +62,7 @@ class StepRow(TimedRow):
         unit="floating-point operations",
     )
     cache_bytes: Long | None = optional(
-        "What the server keeps: the model with its frozen parameters, what the algorithm needs beside it, and a "
+        "What the server keeps: the model with its frozen parameters, what else the algorithm needs, and a "
         "full buffer of updates; null without a server and in a dry run.",
         unit="bytes",
     )
@@ -165,7 +165,7 @@ class UpdateRow(TimedRow):
         "1 if the last clip_norm of `uplink` shortened the update, else 0; null without one, and as above.", "derived"
     )
     elias_bytes: Long | None = optional(
-        "Size of the levels of `qsgd` in Elias' code, which up_bytes and delays do not count, for it is not known "
+        "Size of the levels of `qsgd` in Elias' code, which up_bytes and delays do not count, because it is not known "
         "beforehand; null without it, and as above.",
         "derived",
         unit="bytes",

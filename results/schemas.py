@@ -135,7 +135,7 @@ def dictionary(table: str) -> dict[Hashable | None, Any]:
 
 def with_own(table: str, names: Iterable[str]) -> pa.Schema:
     """Returns the schema of a table with own columns of these names after the others."""
-    described = {"description": "A column of the algorithm's own."}
+    described = {"description": "A custom column of the algorithm."}
     fields = [pa.field(name, pa.float64(), metadata=described) for name in names]
     return pa.schema([*TABLES[table], *fields], metadata=TABLES[table].metadata)
 

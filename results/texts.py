@@ -18,7 +18,7 @@ _OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u206
 
 def quoted(value: Any) -> str:
     """Returns a value as messages quote it: as Python writes it, cut after 200 letters."""
-    return cut(repr(value), _QUOTED)
+    return "nothing" if value is None else cut(repr(value), _QUOTED)
 
 
 def cut(text: str, length: int) -> str:

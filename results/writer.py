@@ -67,7 +67,7 @@ class Writer:
     def add(self, row: Row, own: Mapping[str, float | None] | None = None) -> None:
         """Adds a row to the table of its class.
 
-        own: numbers for columns of the algorithm's own, by name; such a column begins with the first row that has it.
+        own: numbers for custom columns of the algorithm, by name; such a column begins with the first row that has it.
         A value of a wrong type is found only by `flush`.
         """
         buffer = self._of_class[type(row)]

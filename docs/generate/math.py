@@ -14,7 +14,7 @@ def equations(page: str) -> str:
 
 
 def mathml(latex: str, *, display: bool) -> str:
-    """Raises ValueError for a command that is not known, for it would be printed as it is."""
+    """Raises ValueError for a command that is not known, because it would be printed as it is."""
     from latex2mathml.converter import convert
 
     made = convert(latex.strip(), display="block" if display else "inline")

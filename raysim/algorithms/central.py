@@ -158,7 +158,7 @@ def needs_personal(scenario: Setting) -> Problems:
     """Yields a problem unless some parameters of the model stay with each client."""
     if not scenario.model.personal and scenario.model.norm != "local":
         name = scenario.algorithm.name
-        text = f"must name the parameters that stay a client's own, for {name} has some, got none; for example [head]"
+        text = f"must name the personal parameters, because {name} has some, got none; for example [head]"
         yield Problem("model.personal", text)
 
 
@@ -168,4 +168,4 @@ def needs_labels(scenario: Setting) -> Problems:
     if scenario.data.classes == 0:
         yield Problem("algorithm.name", f"{name} needs labels, and {scenario.data.name} has none; take other data")
     if any(augmentation.name == "mixup" for augmentation in scenario.local.augment):
-        yield Problem("local.augment", f"must not have mixup, for {name} needs the label of each sample; leave it out")
+        yield Problem("local.augment", f"must not have mixup, because {name} needs each label; leave it out")

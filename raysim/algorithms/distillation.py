@@ -31,10 +31,10 @@ class Distillation(Peer):
 
     def problems(self, scenario: Setting) -> Problems:
         if scenario.public.samples == 0:
-            text = f"must be at least 1, for peers of {self.name} compare outputs on public samples, got 0"
+            text = f"must be at least 1, because peers of {self.name} compare outputs on public samples, got 0"
             yield Problem("public.samples", text)
         if scenario.data.classes == 0 and self.outputs == "probabilities":
-            yield Problem("algorithm.outputs", f"must be logits, for {scenario.data.name} has no labels")
+            yield Problem("algorithm.outputs", f"must be logits, because {scenario.data.name} has no labels")
 
     def local(self, task: Task, state: Record) -> tuple[Record, Record]:
         trained = task.train(self.personal(task, state))

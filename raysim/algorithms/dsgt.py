@@ -16,7 +16,7 @@ from raysim.terms import Record
 
 
 class DSGT(Peer):
-    """Peers step along an estimate of everybody's mean gradient, which they mix as well (Pu and Nedic 2021)."""
+    """Peers step along an estimate of all peers' mean gradient, which they mix as well (Pu and Nedic 2021)."""
 
     mixes: ClassVar[Weights] = "symmetric"
 

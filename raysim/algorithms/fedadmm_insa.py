@@ -41,7 +41,7 @@ class FedADMMInSa(FedADMMIn):
     def _counts_all(self) -> Self:
         if self.penalties == "current" and self.aggregate == "selected":
             raise ValueError(
-                "penalties must be last with `aggregate: selected`, for then no other client counts, got current; "
+                "penalties must be last with `aggregate: selected`, because then no other client counts, got current; "
                 "leave it out, or take `aggregate: all`"
             )
         return self

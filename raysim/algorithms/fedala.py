@@ -3,8 +3,8 @@
 Zhang, Hua, Wang, Song, Xue, Ma, Guan, FedALA: Adaptive local aggregation for personalized federated learning, AAAI
 2023, Algorithm 1.
 
-Differences from the paper: weights are learned for `weight_epochs` whenever a client takes part, where the paper goes
-on until they converge the first time.
+Differences from the paper: weights are learned for `weight_epochs` whenever a client takes part. In the paper, the
+first time lasts until they converge.
 """
 
 import math

@@ -39,7 +39,7 @@ class FedAT(Central):
 
     def problems(self, scenario: Setting) -> Problems:
         if scenario.world.dispatch.per_tier is None:
-            text = "must have per_tier and tiers, for fedat has rounds in each tier, got none; for example"
+            text = "must have per_tier and tiers, because fedat has rounds in each tier, got none; for example"
             yield Problem("world.dispatch", f"{text} `{{per_tier: 2, tiers: 5}}`")
 
     def init(self, model: Model, population: Population) -> Record:

@@ -36,7 +36,7 @@ class FedAvgFT(FedAvg):
         yield from super().problems(scenario)
         rounds = scenario.run.rounds
         if self.finetune_after is not None and rounds is not None and self.finetune_after >= rounds:
-            text = f"must be less than run.rounds, {rounds}, or nobody is fine-tuned, got {self.finetune_after}"
+            text = f"must be less than run.rounds, {rounds}, or no client is fine-tuned, got {self.finetune_after}"
             yield Problem("algorithm.finetune_after", f"{text}; take 30 % of them, as the code of FeDEQ does, or null")
 
     def init(self, model: Model, population: Population) -> Record:

@@ -4,7 +4,7 @@ Nguyen, Malik, Zhan, Yousefpour, Rabbat, Malek, Huba, Federated learning with bu
 2022, Algorithms 1 and 2.
 
 Differences from the paper: deltas have the opposite sign (local minus received model), and are added. A client may
-contribute twice to one buffer, for it can be picked again while its update waits in the buffer.
+contribute twice to one buffer, because it can be picked again while its update waits in the buffer.
 """
 
 from raysim.algorithms.moving import Aggregating

@@ -52,7 +52,7 @@ class FedDF(Hybrid):
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
         trained = task.train(task.received)
         trained.log()
-        # Not named "buffers", for the server would get only their mean.
+        # Not named "buffers", because the server would get only their mean.
         return {"w": trained.w, "statistics": trained.model.buffers}, state
 
     def step(self, state: Record, arrivals: Arrivals, updates: Record, task: ServerTask) -> Record:

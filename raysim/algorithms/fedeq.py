@@ -3,9 +3,9 @@
 Le, T. D. Nguyen, T.-A. Nguyen, Hong, Seneviratne, Bao, Tran, Federated deep equilibrium learning: Harnessing compact
 global representations to enhance personalization, CIKM 2024, Algorithm 1.
 
-Differences from the paper: duals start at 0, for a random start would push every client by a constant force. The first
-average is left out, for all initial models are equal. A client's BatchNorm statistics belong to its theta_i. What
-fitting the head changes of them is kept only if the head is fitted to the theta_i that is trained next. Where the
+Differences from the paper: duals start at 0, because a random start would push every client by a constant force. The
+first average is left out, because all initial models are equal. A client's BatchNorm statistics belong to its theta_i.
+What fitting the head changes of them is kept only if the head is fitted to the theta_i that is trained next. Where the
 authors' code differs from the paper, options choose between the two. Any model can be trained, with deep equilibrium
 layers or without.
 """
@@ -23,7 +23,7 @@ from raysim.terms import Population, Record, Round
 
 
 class FeDEQ(FedAvg):
-    """ADMM for consensus on the shared part theta; each client keeps a head w_i of its own (Le et al. 2024).
+    """ADMM for consensus on the shared part theta; each client keeps its own head w_i (Le et al. 2024).
 
     The head is `model.personal`. The global model is theta with the initial head. A client predicts with its own
     theta_i and w_i; before it is first picked, with the initial model. One that is `data.unseen` fits a head to the

@@ -3,7 +3,7 @@
 Li, Wang, FedMD: Heterogenous federated learning via model distillation, NeurIPS 2019 workshop on federated learning,
 Algorithm 1.
 
-Differences from the paper: nobody trains on labels of the public samples first, for they have none here; models that
+Differences from the paper: clients do not first train on the public samples, which have no labels here; models that
 begin with their own weights may stand for that. A client computes its logits at the end of a round, not at the
 beginning of the next one. All public samples are compared in every round, and not a part of them. A client that was
 not picked for some rounds digests the newest consensus only. Late updates are discarded, or `buffer` is given, which is
@@ -49,7 +49,7 @@ class FedMD(Central):
     def problems(self, scenario: Setting) -> Problems:
         yield from needs_labels(scenario)
         if scenario.public.samples == 0:
-            text = "must be at least 1, for clients of fedmd compare logits on public samples, got 0"
+            text = "must be at least 1, because clients of fedmd compare logits on public samples, got 0"
             yield Problem("public.samples", f"{text}; for example {{samples: 100}}")
 
     def init(self, model: Model, population: Population) -> Record:

@@ -45,8 +45,8 @@ def needs_server_data(scenario: Setting, *, in_domain: bool = False) -> Problems
     name, kind = scenario.algorithm.name, scenario.server_data.name
     if kind == "none":
         example = "`server_data: {name: in_domain, samples: 100}`"
-        text = f"must not be none, for the server of {name} works on samples of its own; for example {example}"
+        text = f"must not be none, because the server of {name} needs server-side samples; for example {example}"
         yield Problem("server_data", text)
     elif in_domain and not scenario.server_data.in_domain:
-        text = f"must be in_domain, for the server of {name} learns from their labels, got {kind}; take in_domain"
+        text = f"must be in_domain, because the server of {name} learns from their labels, got {kind}; take in_domain"
         yield Problem("server_data", text)

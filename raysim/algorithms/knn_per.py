@@ -56,7 +56,7 @@ class KNNPer(FedAvg):
         if scenario.data.classes == 0:
             yield Problem("algorithm.name", f"knn_per needs labels, and {scenario.data.name} has none; take other data")
         if scenario.run.save_clients:
-            text = "must be false for knn_per, whose clients predict with samples of their own, not with a model alone"
+            text = "must be false for knn_per, whose clients predict with their own samples, not with a model alone"
             yield Problem("run.save_clients", text)
 
     def personal(self, task: Task, message: Record, state: Record) -> Callable[[Tensor], Tensor]:

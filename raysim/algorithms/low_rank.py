@@ -52,7 +52,7 @@ class LowRank(Central):
 
     def init(self, model: Model, population: Population) -> Record:
         if not model.pairs:
-            text = f"must leave A and B of some adapter to be trained, for {self.name} multiplies them"
+            text = f"must leave A and B of some adapter to be trained, because {self.name} multiplies them"
             raise BadInput("model.frozen", f"{text}, got none that are; choose less")
         return {"w": model.w}
 

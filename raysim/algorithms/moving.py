@@ -77,7 +77,7 @@ class Aggregating(Moving):
         most = trigger.size if isinstance(trigger, Buffer) else scenario.world.dispatch.size
         if most is not None and most < self.aggregate.least:
             key = "algorithm.buffer" if isinstance(trigger, Buffer) else "world.dispatch"
-            text = f"must give a step at least {self.aggregate.least} updates, for {self.aggregate.name} needs them"
+            text = f"must give a step at least {self.aggregate.least} updates, because {self.aggregate.name} needs them"
             yield Problem(key, f"{text}, got {most}; raise it, or lower the numbers of algorithm.aggregate")
 
     def step(self, state: Record, arrivals: Arrivals, updates: Record, task: ServerTask) -> Record:

@@ -28,7 +28,7 @@ class PerFedAvg(FedAvg):
     alpha: Positive = 0.01
     """Rate of the inner step. `local.lr` is that of the outer one (beta)."""
     approximation: Literal["FO", "HF"] = "FO"
-    """What becomes of the Hessian. FO: it is left out. HF: a product with it is a difference of two gradients."""
+    """How the Hessian is computed. FO: it is left out. HF: a product with it is a difference of two gradients."""
     radius: Positive = 1e-3
     """Distance from w at which HF takes the two gradients: delta |v| of the paper, whatever the length of v."""
     finetune_steps: Count = 1

@@ -18,7 +18,7 @@ from raysim.terms import Record
 
 
 class PushDIGing(DSGT):
-    """Peers of a directed graph push models and estimates of everybody's mean gradient (Nedic et al. 2017)."""
+    """Peers of a directed graph push models and estimates of all peers' mean gradient (Nedic et al. 2017)."""
 
     name: str = "push_diging"
     mixes: ClassVar = "push"

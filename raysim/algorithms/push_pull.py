@@ -17,7 +17,7 @@ from raysim.algorithms.signatures import Problems, Setting, Tensor
 
 
 class PushPull(DSGT):
-    """Peers of a directed graph pull models, and push estimates of everybody's mean gradient (Pu et al. 2021)."""
+    """Peers of a directed graph pull models, and push estimates of all peers' mean gradient (Pu et al. 2021)."""
 
     name: str = "push_pull"
     mixes: ClassVar = "both"

@@ -39,7 +39,7 @@ class Sliced(Moving):
     def _averages(cls, value: Any) -> Any:
         if isinstance(value, dict) and "aggregate" in value:
             text = (
-                "must have no aggregate, for aggregates compare whole updates, and clients may hold parts of the model"
+                "must have no aggregate, because clients may hold parts of the model, and aggregates compare whole ones"
             )
             raise ValueError(f"{text}; leave it out, or take fedavg or fedbuff without levels")
         return value

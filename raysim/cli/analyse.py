@@ -26,7 +26,7 @@ def show(run: RunFolder) -> None:
         found, console = summary(open_run(run)), Terminal()
         console.print(found)
         if found.scores.query("split == 'test'")["best"].notna().any():
-            text = "best: picked on the test split itself, so it looks better than it is; run.keep_best avoids it"
+            text = "best: selected on the test split, so it is too optimistic; run.keep_best avoids it"
             console.print(text, style="dim", soft_wrap=True, highlight=False)
 
 
@@ -124,7 +124,7 @@ def compare(
             how["metric"] = metric
         if cost is not None:
             if not target:
-                text = "must stand beside --target, up to which it is counted"
+                text = "must be given together with --target, up to which it is counted"
                 raise NotComparable(f"--cost: {text}, got {cost!r} alone; add --target accuracy=0.8, or take --at")
             how["cost"] = [name.strip() for name in cost.split(",")]
         rows: dict[str, Any] = {"by": by, "columns": columns or [], "paired": paired, "baseline": baseline or []}
@@ -193,7 +193,7 @@ def export(
     ] = None,
     peer: Annotated[int | None, typer.Option(help="The number of a peer.", show_default=False)] = None,
     client: Annotated[
-        int | None, typer.Option(help="The number of a client with a saved model of its own.", show_default=False)
+        int | None, typer.Option(help="The number of a client with its own saved model.", show_default=False)
     ] = None,
     level: Annotated[
         float | None, typer.Option(help="The level of a narrower or shallower model.", show_default=False)

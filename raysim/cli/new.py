@@ -65,13 +65,13 @@ class Start(Enum):
 
 def new(
     what: Annotated[Start, typer.Argument(help="What the class is to be.", show_default=False)],
-    name: Annotated[str, typer.Argument(help="Name of the file, such as my_algorithm.", show_default=False)],
+    name: Annotated[str, typer.Argument(help="Name of the file, such as my_algorithm.", metavar="NAME")] = "",
 ) -> None:
     """Start a custom class: write a working file, its test and a scenario with it into this folder.
 
     For a file or a folder of samples, `raysim new data PATH` prints what it proposes for a scenario file instead.
     """
-    if what is Start.data and Path(name).exists():
+    if what is Start.data and name and Path(name).exists():
         proposals([Path(name)])
         return
     with writing(Path(f"{name}.py")):
@@ -108,7 +108,7 @@ def _write(what: Start, name: str) -> list[Path]:
 def _require_name(name: str) -> None:
     """Ends the command unless a module can have this name, and none has."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
-        must = "must be a name for a Python file, of lower-case letters, digits and underscores"
+        must = "must have a name for a Python file, of lower-case letters, digits and underscores, such as my_class"
         refuse(f"new: {must}, got {name!r}")
     if not Path(f"{name}.py").exists() and importlib.util.find_spec(name):
         refuse(f"new: must be a new name, but Python has a module {name!r} already; take another name")

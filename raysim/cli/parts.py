@@ -22,10 +22,10 @@ from raysim.scenario.words import Key, example, keys_of, source_of
 from raysim.sweep.settings import ScenarioFile
 from results.texts import Terminal
 
-_TOP_K = "uplink: [top_k] sends the largest numbers of an update; raysim list top_k tells its keys."
+_TOP_K = "uplink: [top_k] sends the largest numbers of an update; raysim list top_k shows its keys."
 _DP = (
     "release: gaussian adds noise to what the server releases, where uplink: [clip_norm] bounds each client's update; "
-    "local.gradients: [per_sample] is DP-SGD; privacy accounts for both. raysim list release tells more."
+    "local.gradients: [per_sample] is DP-SGD; privacy accounts for both. raysim list release shows more."
 )
 _WIDTHS = (
     "capacity lets clients train smaller models: narrower ones with algorithm: heterofl, fedrolex or fjord, and less "
@@ -49,12 +49,12 @@ def list_parts(
         str | None,
         typer.Argument(
             metavar="[KEY|NAME|MODULE:CLASS]",
-            help="A key, such as local.lr or search; a part, such as fedbuff; or a class of your own. By default: all.",
+            help="A key, such as local.lr or search; a part, such as fedbuff; or a custom class. By default: all.",
             show_default=False,
         ),
     ] = None,
 ) -> None:
-    """List what a scenario can name: algorithms, data sets, models, delays and more; or tell all of one of them."""
+    """List what a scenario can name: algorithms, data sets, models, delays and more; or describe one of them."""
     console = Terminal()
     if what is None:
         console.print(_names())
@@ -81,7 +81,7 @@ def _names() -> RenderableType:
     for kind in kinds():
         table.add_row(f"[bold]{kind.key}", ", ".join(name for part in kind.parts for name in names_of(part)))
     return Group(
-        table, "", "raysim list KEY tells what a key can name, or what it is: raysim list delay; NAME all of a part."
+        table, "", "raysim list KEY describes a key, such as raysim list delay; raysim list NAME describes a part."
     )
 
 

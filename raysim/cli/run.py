@@ -31,7 +31,7 @@ def run(
     address: Address = None,
     out: Out = Path("runs"),
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the scenario's last run below --out, if it ended early.")
+        bool, typer.Option("--resume", help="Continue the scenario's last run below --out, if it ended early.")
     ] = False,
 ) -> None:
     """Run a scenario. The exit code is 3 if it diverged."""
@@ -59,7 +59,7 @@ def resume(
         scenario = runs.scenario_to_resume(folder, overrides or [])
     checkpoint = Checkpoint.read(folder)
     begin = f"round {checkpoint.round + 1}" if checkpoint else "its beginning, because it has no checkpoint"
-    typer.echo(f"{folder.name} goes on from {begin}")
+    typer.echo(f"{folder.name} continues from {begin}")
     how: dict[str, Any] = {"inline": inline, "local": local, "address": address}
     _carry_out(scenario, partial(runs.resume, folder, overrides or [], **how), place)
 

@@ -70,7 +70,7 @@ def _carry_out(plan: Plan, folder: Path, where: dict[str, Any]) -> bool:
             return _tune(console, plan, folder, where)
         return _run_all(console, plan, folder, **where)
     except KeyboardInterrupt:
-        console.print("the sweep was interrupted; the same command goes on with it", soft_wrap=True)
+        console.print("the sweep was interrupted; the same command continues it", soft_wrap=True)
         raise
 
 

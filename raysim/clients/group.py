@@ -59,7 +59,7 @@ class ClientGroup(Part):
     behaviour: ABehaviour = Honest()
     """How the clients deviate from the algorithm."""
     model: Annotated[OwnSize | ModelPart, _OwnModel(MODELS)] | None = None
-    """A model of their own: for algorithms with models of several sizes, {width: 0.5}, which has half of the units of
+    """Their own model: for algorithms with models of several sizes, {width: 0.5}, which has half of the units of
     each hidden layer, or {depth: 2}, which has the first two parts; for algorithms that mix architectures, any model,
     such as {name: cnn}. null: that of `capacity` or, without it, the server's."""
     watts: Annotated[Positive, Unit("W")] | None = None

@@ -29,8 +29,8 @@ class RunBudget:
 
     All of it is known in the timeline's order, so a run ends at the same place on any number of workers.
 
-    spent: so far, by name. ended_by: the key of `run.until` that ends the run with the last evaluation; None if it goes
-    on.
+    spent: so far, by name. ended_by: the key of `run.until` that ends the run with the last evaluation; None if
+    the run continues.
     """
 
     def __init__(self, run: RunSettings) -> None:
@@ -61,7 +61,7 @@ class RunBudget:
     def require_traffic(self, tensors: Traffic) -> None:
         """Raises BadInput if bytes alone end the run, and nothing travels. tensors: of an update, or a message."""
         if self._endless and not any(tensors):
-            text = "must have another key beside bytes where clients send and receive nothing, got none"
+            text = "must have another key in addition to bytes where clients send and receive nothing, got none"
             raise BadInput("run.until", f"{text}; add virtual_time or updates, or run.rounds")
 
     @property

@@ -149,7 +149,7 @@ def of_messages(exchanged: Exchanged, sizes: Sequence[int]) -> Columns:
 
 
 def of_search(happened: Happened, searched: Searched) -> Iterator[tuple[CoefficientRow, Numbers]]:
-    """Yields a row for each anchor of a search, and numbers for columns of the algorithm's own."""
+    """Yields a row for each anchor of a search, and numbers for custom columns of the algorithm."""
     for place, values in enumerate(zip(*searched.columns.values(), strict=True)):
         own: Numbers = {name: column[place] for name, column in searched.own.items()}
         yield CoefficientRow(**when(happened), **dict(zip(searched.columns, values, strict=True))), own

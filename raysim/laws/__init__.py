@@ -1,6 +1,6 @@
 """The laws that parts keep, for `raysim test`: those of a user's own classes as well as those that come with raysim.
 
-In tests of one's own, `failures("my_module:MyClass")` is what fails.
+In your tests, `failures("my_module:MyClass")` is what fails.
 """
 
 from collections.abc import Sequence

@@ -47,14 +47,14 @@ def _added(subject: Subject, std: float, seed: int = 0) -> list[Tensor]:
 
 
 def no_noise_leaves_the_sum(subject: Subject) -> None:
-    """With a standard deviation of 0, a step gets the very sum; where clients send integers, to rounding."""
+    """With a standard deviation of 0, a step returns exactly the sum or, if clients send integers, the rounded sum."""
     most = max(float(added.abs().max()) for added in _added(subject, 0.0))
     if most > (1e-6 if subject.made.transforms else 0.0):
         raise Broken(f"add: must leave the sum as it is where the noise has no size, got {most:g} more")
 
 
 def draws_follow_the_seed_and_the_step(subject: Subject) -> None:
-    """The same seed and step give the same noise; another seed, or another step, gives other noise."""
+    """Equal seeds and steps give equal noise; another seed or step gives other noise."""
     one, again, other = (_added(subject, STD, seed) for seed in (0, 0, 1))
     for version in range(STEPS):
         if not torch.equal(one[version], again[version]):

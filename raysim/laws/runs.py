@@ -127,7 +127,7 @@ def the_same_bits_when_it_goes_on(subject: Subject) -> None:
     ended = carried_out(subject.raw, stop_after=max(1, first.info["totals"]["rounds"] // 2))
     if not any(resumed["version"] for resumed in ended.info["resumed"]):
         raise NotTried("the run was over before it could be interrupted")
-    same(first, ended, "the run that went on")
+    same(first, ended, "the run that continued")
 
 
 def the_same_bits_on_ray(subject: Subject) -> None:

@@ -52,7 +52,7 @@ def trials(kind: Kind, part: type[Part], block: Raw) -> Iterator[Raw]:
         base = merged(merged(base, SMALL["texts"]), SMALL["tasks"].get(getattr(part, "task", None), {}))
     if issubclass(part, LocalNoise):  # whose size may follow from a bound
         with_part["uplink"] = [{"name": "clip_norm", "max": 1.0, "order": part.order}, *with_part["uplink"]]
-    if kind.key == "data.tokenizer":  # last, for the example of a path is no file
+    if kind.key == "data.tokenizer":  # last, because the example of a path is no file
         with_part = merged(with_part, SMALL["texts"])
     if issubclass(part, Deep) or issubclass(kind.owner, Deep):
         base = merged(base, SMALL["deep"])

@@ -67,7 +67,7 @@ class Subject:
 
     def _in_file(self, file: Path) -> Iterator[Raw]:
         """Yields the scenario of a file with the part in its place; then with an owner of its key that is sure to have
-        it, for the one that a right file names may not."""
+        it, because the one that a right file names may not."""
         given, block = read(file), placed(self.kind, self.block)
         value: Any = block
         for key in self.kind.key.split("."):

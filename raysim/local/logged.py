@@ -16,7 +16,7 @@ class Logged(NamedTuple):
     """What tasks were given to log, which is added to these dictionaries."""
 
     columns: Numbers  # for columns of the table that tasks fill, such as `penalty`
-    own: Numbers  # for columns of the algorithm's own
+    own: Numbers  # for custom columns of the algorithm
 
     def log(self, table: str, name: str, value: object) -> None:
         """Adds a number. Raises TypeError for anything else, and ValueError for a name that the table has already."""

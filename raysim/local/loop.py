@@ -176,7 +176,7 @@ def train(
     """Trains a model from `start` on samples. The keyword arguments are those of `Task.train`.
 
     order: shuffles the samples. draws: gives the training's generator for a purpose, one and the same each time. kept:
-    the state of an optimiser that goes on, which is changed in place; None: it starts afresh.
+    the kept state of an optimiser, which is changed in place; None: it starts afresh.
 
     Raises ValueError if there are no samples.
     """

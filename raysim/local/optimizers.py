@@ -29,7 +29,7 @@ class Optimizer(Schedulable):
     def _beside(cls, given: Any) -> Any:
         for key in BESIDE if isinstance(given, dict) else ():
             if key in given and key not in cls.model_fields:
-                raise ValueError(f"{key} must stand beside the optimizer, as `{key}: {given[key]}`, not in its block")
+                raise ValueError(f"{key} must be set in `local`, as `{key}: {given[key]}`, not in its block")
         return given
 
     def init(self, w: Tensor) -> State:

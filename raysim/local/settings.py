@@ -1,4 +1,4 @@
-"""The settings of local training, and groups of parameters with a rate and a weight decay of their own."""
+"""The settings of local training, and groups of parameters with their own rate and weight decay."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class Local(Schedulable):
             return given
         for key in ELSEWHERE.keys() & given.keys():
             written = ELSEWHERE[key].format(key=key, value=given[key])
-            raise ValueError(f"{key} must stand in a block of its own; write {written}")
+            raise ValueError(f"{key} must stand in its own block; write {written}")
         if isinstance(block := given.get("optimizer"), dict) and block and "name" not in block:
             return {**given, "optimizer": {"name": "sgd", **block}}
         return given
@@ -142,7 +142,7 @@ class Local(Schedulable):
             got = "other parts before it" if names[0] != "per_sample" else f"{', '.join(sorted(others))} after it"
             raise ValueError(f"gradients must have per_sample first, and nothing else that takes gradients, got {got}")
         if any(one.name == "mixup" for one in self.augment):
-            raise ValueError("augment must not have mixup with per_sample, for it mixes samples; leave one of them out")
+            raise ValueError("augment must not have mixup with per_sample, because it mixes samples; leave one out")
         return self
 
     @property

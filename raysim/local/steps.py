@@ -103,4 +103,4 @@ def fits(local: Local, net: Net, places: tuple[int, ...] = ()) -> None:
         text = "must be float32 or bfloat16, for TF32 needs a GPU of NVIDIA's Ampere generation or later, got tf32"
         raise BadValue(text, "precision")
     if local.precision == "bfloat16" and gpu and not torch.cuda.is_bf16_supported():
-        raise BadValue("must be float32, for the GPU lacks bfloat16, got bfloat16", "precision")
+        raise BadValue("must be float32, because the GPU lacks bfloat16, got bfloat16", "precision")

@@ -69,7 +69,7 @@ class Task:
         """Returns the network of a level below the client's."""
         self.private = False
         """Whether its samples are protected, so that only `train`, which adds noise, may use them."""
-        self.optimizer: Record = {}  # the state of an optimiser that goes on, changed by trainings of stream 0
+        self.optimizer: Record = {}  # the kept state of an optimiser, changed by trainings of stream 0
 
     @property
     def client(self) -> int:
@@ -107,7 +107,7 @@ class Task:
 
     @property
     def public(self) -> Tensor:
-        """The inputs of the scenario's `public:` samples, (n, ...). Everybody has the same, in the same order."""
+        """The inputs of the scenario's `public:` samples, (n, ...). All clients have the same, in the same order."""
         if self._public is None:
             raise BadValue("task.public: the scenario must have public samples, and has none; add `public:`")
         self._shown = self._public()
@@ -119,7 +119,7 @@ class Task:
         return len(self._samples)
 
     def log(self, **numbers: float | Tensor | None) -> None:
-        """Writes numbers into columns of the algorithm's own, given by name: into this row of the table `updates` or,
+        """Writes numbers into custom columns of the algorithm, given by name: into this row of the table `updates` or,
         in a server step, of `steps`.
 
         A column begins with the first row that has it, and is null in the others. It may be called again; the last
@@ -253,7 +253,7 @@ class Task:
     def _require_public(self, what: str) -> None:
         """Raises ValueError if the client's samples are protected."""
         if self.private:
-            text = f"must not use {what} where privacy.unit is sample, for no noise is added to what follows from it"
+            text = f"must not use {what} where privacy.unit is sample, because the result would have no noise"
             raise BadValue(f"task: an algorithm {text}; take another one, or leave `privacy` out")
 
     def _goes_on(self, local: Local) -> bool:

@@ -1,4 +1,4 @@
-"""Metrics of evaluations beside accuracy and loss. To add one, put it into `METRICS`."""
+"""Metrics of evaluations in addition to accuracy and loss. To add one, put it into `METRICS`."""
 
 from raysim.metrics.classification import (
     AUROC,

@@ -33,7 +33,7 @@ def initialise(
     parameters to train, with complex ones, or without those that are to be frozen.
     """
     if isinstance(shape, dict) and "named" not in part.takes:
-        text = f"{part.name} takes one array of inputs, and the data hold {', '.join(shape)}; take a module of your own"
+        text = f"{part.name} takes one array of inputs, and the data hold {', '.join(shape)}; take a custom module"
         raise BadValue(text, "name")
     with isolated(torch=True):
         # torch.manual_seed would also seed the GPUs' generators.

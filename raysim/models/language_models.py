@@ -200,7 +200,7 @@ class SequenceClassifier(TransformersModel):
     def problems(self) -> Iterator[Problem]:
         yield from super().problems()
         if self.config is not None and "vocab_size" not in self.config:
-            text = "must say `vocab_size`, for the labels of a classifier do not tell it; add it, such as 260 for bytes"
+            text = "must have `vocab_size`, which the labels of a classifier do not show; add it, such as 260 for bytes"
             yield Problem("model.config", text)
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> TorchModule:

@@ -170,5 +170,5 @@ def required_norms(module: nn.Module, norm: str) -> dict[str, nn.Module]:
     """Returns the layers that `model.norm` is about: none if it is average. Raises BadValue if there are none else."""
     found = {} if norm == "average" else norms_of(module)
     if norm != "average" and not found:
-        raise BadValue(f"must be average, for the model has no normalisation layer, got {norm}; leave it out", "norm")
+        raise BadValue(f"must be average, because the model has no normalisation, got {norm}; leave it out", "norm")
     return found

@@ -116,7 +116,7 @@ class Lora(Part):
 def adaptable(module: TorchModule) -> dict[str, TorchModule]:
     """Returns the layers that can have an adapter, by name.
 
-    Not among them are those whose weights are bounded, for a sum would not be, and those in torch's own
+    Not among them are those whose weights are bounded, because a sum would not be, and those in torch's own
     MultiheadAttention, which takes their weights without calling them.
     """
     from torch import nn

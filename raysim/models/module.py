@@ -180,5 +180,5 @@ def model_block(value: Any) -> Any:
             return Module.of(value)
         makes = isinstance(found, type) and issubclass(found, nn.Module)
     if makes and isinstance(value, dict):
-        raise ValueError(f'must be {{name: module, module: "{named}"}}, with other keys beside it, got name: {named}')
+        raise ValueError(f'must be {{name: module, module: "{named}"}}, with other keys in it, got name: {named}')
     return {"name": "module", "module": value} if makes else value

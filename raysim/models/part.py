@@ -13,7 +13,7 @@ WidthDivisor = Literal[1, 2, 4, 8]
 """How many times narrower than in its paper a network is. Its group normalisation has eight groups."""
 
 Norm = Literal["average", "local", "frozen"]
-"""What becomes of normalisation layers: see `ModelPart.norm`."""
+"""How normalisation layers are treated: see `ModelPart.norm`."""
 
 
 class ModelPart(Part):
@@ -42,7 +42,7 @@ class ModelPart(Part):
     lora: Lora | None = None
     """Low-rank adaptation: only adapters and the head are trained and sent. null: all weights are."""
     norm: Norm = "average"
-    """What becomes of normalisation layers, such as BatchNorm. average: their parameters and statistics are shared like
+    """How normalisation layers are treated, such as BatchNorm. average: their parameters and statistics are shared like
     all others. local: both stay with each client, as `personal` parameters do; fedper is then FedBN. frozen: both stay
     as they are, and training normalises as evaluation does."""
 

@@ -163,9 +163,7 @@ def _outputs(module: nn.Module, x: Tensor) -> list[tuple[str, Tensor]]:
         return [*found, ("what it returns", out)]
     except Exception as error:  # whatever it is, such as a shape that does not fit
         text = f"must compute at each level as the server's does, got {type(error).__name__}: {error}"
-        raise BadValue(
-            f"{text}; take another model, or a module of your own with a parameter `width`", "name"
-        ) from error
+        raise BadValue(f"{text}; take another model, or a custom module with a parameter `width`", "name") from error
     finally:
         for hook in hooks:
             hook.remove()

@@ -16,7 +16,7 @@ _HEAD_SIZES = ("head_dim", "attention_head_size")
 # The layers of attention whose outputs, and whose inputs, are divided among heads.
 _ENTERING = re.compile(r"qkv|to_qkv|query_key_value|c_attn|in_proj|query|key|value|(to_)?[qkv]|[qkv]_(proj|lin)")
 _LEAVING = re.compile(r"out|proj|out_proj|c_proj|o_proj|out_lin|to_out")
-_CURE = "take another model, or a module of your own with a parameter `width`"
+_CURE = "take another model, or a custom module with a parameter `width`"
 
 
 def share_of(units: int, width: float) -> int:

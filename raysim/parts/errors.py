@@ -7,7 +7,7 @@ RaysimError
 ├── CannotGoOn       a run cannot be resumed or forked; nothing was started (exit code 2)
 │   └── DamagedCheckpoint
 ├── RunFailed        a run stopped half-way; its tables stay readable (exit code 1)
-└── StopRun          whoever watches a run raises it to end the run
+└── StopRun          an observer raises it to end the run
 """
 
 from collections.abc import Iterable, Iterator
@@ -126,7 +126,7 @@ class RunFailed(RaysimError):
 
 
 class StopRun(RaysimError):
-    """Ends a run early, when raised by whoever watches it. Its text says why, for run.json."""
+    """Ends a run early, when an observer raises it. Its text says why, for run.json."""
 
 
 def nearest(word: Any, options: Iterable[str]) -> str:

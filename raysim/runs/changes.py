@@ -29,7 +29,7 @@ def require_ended(run: Run, lockable: bool) -> None:
     if lockable and state(run.info.get("holder")) != "unknown":
         return
     if run.standing in ("running", "forking"):
-        cure = "wait for its end; if that process was killed, go on ten minutes after it last wrote"
+        cure = "wait for its end; if that process was killed, continue ten minutes after it last wrote"
         raise CannotGoOn(f"{run.folder}: must be a run that has ended, but is {run.standing}, {run.note}; {cure}")
 
 
@@ -42,7 +42,7 @@ def resumed(run: Run, lockable: bool, overrides: Sequence[str]) -> Scenario:
     if info.get("dry"):
         raise CannotGoOn(f"{folder}: must hold a run that has trained, got a dry run; run its scenario")
     before, after = changed(run, overrides)
-    refuse(source, before, after, lambda key: key.startswith(LATER) and key not in BITS, "of a run that goes on")
+    refuse(source, before, after, lambda key: key.startswith(LATER) and key not in BITS, "of a run that continues")
     checkpoint = Checkpoint.read(folder)
     origin = info.get("forked_from")
     if "forking" in info or (origin and (checkpoint is None or checkpoint.version < origin["version"])):
@@ -54,8 +54,8 @@ def resumed(run: Run, lockable: bool, overrides: Sequence[str]) -> Scenario:
         text = "must not get another end where release's noise depends on how long the run is; run the scenario anew"
         raise CannotGoOn(f"{folder}: the run {text}")
     if info["status"] == "finished" and same:
-        more = "time to go on, such as --set run.until.virtual_time=1000"
-        more = more if after.run.rounds is None else "rounds to go on, such as --set run.rounds=1000"
+        more = "time to continue, such as --set run.until.virtual_time=1000"
+        more = more if after.run.rounds is None else "rounds to continue, such as --set run.rounds=1000"
         raise CannotGoOn(f"{folder}: the run is finished; give it more {more}")
     return after
 

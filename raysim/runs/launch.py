@@ -44,7 +44,7 @@ Take = Callable[[Progress | NewRows], None]
 def launch(scenario: Scenario, make: Callable[[], Execution], place: RunPlace, observing: Observing) -> Result:
     """Gets the workers that a run needs, and carries it out, as `run` does.
 
-    make: returns the execution. It is called only after there is room, so that no folder is made in vain.
+    make: returns the execution. It is called only after there is room, so that a run without room makes no folder.
     """
     stand_in()  # refuses one outside of tests
     fetch(scenario)
@@ -117,7 +117,7 @@ def _go_through(execution: Execution, workforce: Workforce | WithoutRay, take: T
             if versions[-MOST_LOSSES:] == versions[-1:] * MOST_LOSSES:
                 raise
             where = f"its checkpoint of version {versions[-1]}" if checkpoint else "its beginning"
-            _log.warning(f"{execution.run}: {lost}; it goes on from {where}")
+            _log.warning(f"{execution.run}: {lost}; it continues from {where}")
             execution = replace(execution, goes_on=True)
 
 

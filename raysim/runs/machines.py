@@ -34,7 +34,7 @@ def what_differs(known: Sequence[Kind], found: Sequence[Kind]) -> tuple[str, boo
         what = ", ".join(different)
         text = f"workers differ in what last bits depend on ({what}), so another run may give others"
         return text, False
-    return f"goes on with what may give other last bits ({', '.join(changed)})", True
+    return f"continues with what may give other last bits ({', '.join(changed)})", True
 
 
 def differences(one: Sequence[Kind], other: Sequence[Kind]) -> list[str]:

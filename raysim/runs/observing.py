@@ -123,7 +123,7 @@ class Observing:
                 if id(observer) not in self.failures:
                     place = "".join(f", at {frame.place}" for frame in frames_of(error)[-1:])
                     self.failures[id(observer)] = f"{observer.title}: {describe(error)}{place}"
-                    _log.warning(f"the run goes on, but an observer failed: {self.failures[id(observer)]}")
+                    _log.warning(f"the run continues, but an observer failed: {self.failures[id(observer)]}")
 
 
 @contextmanager

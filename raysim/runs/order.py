@@ -39,7 +39,7 @@ class RunOrder:
         """What a user can do once the run has ended early."""
         if "forking" in self.facts:
             return "`raysim fork` starts it again"
-        return f"`raysim resume {as_word(self.folder)}` goes on"
+        return f"`raysim resume {as_word(self.folder)}` continues it"
 
     def begun(self, before: RunRecord | None, checkpoint: Checkpoint | None) -> RunRecord:
         """Returns the record at the start, or when the run continues. before: its record before that, if it has one."""

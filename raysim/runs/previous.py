@@ -68,7 +68,7 @@ def going_on(folder: Path | None, scenario: Scenario) -> Iterator[None]:
     with locked(folder):
         run = open_run(folder)
         if _is_over(run) or run.info.get("scenario_hash") != scenario.hash:
-            text = f"must be a run that ended early, but another process went on with it, and it is {run.standing} now"
+            text = f"must be a run that ended early, but another process continued it, and it is {run.standing} now"
             raise CannotGoOn(f"{folder}: {text}; run the scenario again to use it")
         yield
 

@@ -141,7 +141,7 @@ class RunRecord:
         )
         if checkpoint is None:
             return found
-        sentences = code_changes(before.content, found.content, f"went on from version {version}")
+        sentences = code_changes(before.content, found.content, f"continued from version {version}")
         mixed = [*(before.depends_on or {}).get("mixed", []), *(f"it {text}" for text in sentences)]
         return replace(
             found,

@@ -216,7 +216,7 @@ class Result:
 
         scenario = read_back(self.info["scenario"], str(self.folder / "run.json"))
         if level not in scenario.levels:
-            known = ", ".join(f"{one:g}" for one in scenario.levels) or "none, for all clients train the server's model"
+            known = ", ".join(f"{one:g}" for one in scenario.levels) or "none; all clients train the server's model"
             raise ValueError(f"level: must be one that clients have, got {level!r}; they are {known}")
         central = scenario.central
         if level == 1 and central.depth(1.0) == central.depth(None):

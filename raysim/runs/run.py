@@ -1,4 +1,4 @@
-"""Runs scenarios from Python, goes on with runs that ended early, and writes timelines alone: `raysim.run` and
+"""Runs scenarios from Python, continues runs that ended early, and writes timelines alone: `raysim.run` and
 `raysim.resume`."""
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ def run(
     each an `Observer`, or a function that is called with a `Progress`. If one raises StopRun, the run ends there with
     the status "stopped".
     resume: if `out` holds a run of the scenario that is over and not out of date, return its result; if it holds one
-    that ended early, go on with that. A run that diverges ends there with the status "diverged", unless
+    that ended early, continue it. A run that diverges ends there with the status "diverged", unless
     `run.on_divergence` is go_on.
     progress: show how far the run is, by a bar in a terminal, and elsewhere by a line on standard error every ten
     seconds.
 
-    If the run is interrupted, as by Ctrl-C, it raises Interrupted, a KeyboardInterrupt with a `result`; `resume` goes
-    on with it.
+    If the run is interrupted, as by Ctrl-C, it raises Interrupted, a KeyboardInterrupt with a `result`; `resume` then
+    continues it.
 
     Raises RunFailed if a job of a client or of the server raises an exception; ScenarioError if the scenario is wrong,
     or if a dry run cannot know the timeline; actors.MissingResources if there is no cluster, if it is too small or not
@@ -104,13 +104,13 @@ def resume(
     observers: Sequence[Watcher] = (),
     progress: bool = True,
 ) -> Result:
-    """Goes on with a run that ended early, or with a finished one for more rounds, and returns its result.
+    """Continues a run that ended early, or a finished one for more rounds, and returns its result.
 
-    It goes on from the run's checkpoint, or from the beginning if it has none. Model, tables and digest are those of a
-    run that was never interrupted, on any number of workers.
+    It starts at the run's checkpoint, or at the beginning if it has none. Model, tables and digest are those of a run
+    that was never interrupted, on any number of workers.
 
     folder: the run's, or its URI. overrides: keys to change, such as "run.rounds=1000" or "resources.client_actors=4".
-    For the other arguments, see `run`. Raises CannotGoOn if the folder holds nothing to go on with; ScenarioError if a
+    For the other arguments, see `run`. Raises CannotGoOn if the folder holds nothing to continue; ScenarioError if a
     key would change what the run has written already; DamagedCheckpoint if a file of the checkpoint is damaged.
     """
     place = RunPlace(inline, local, address)
@@ -126,7 +126,7 @@ def resume(
 
 
 def scenario_to_resume(folder: Path, overrides: Sequence[str] = ()) -> Scenario:
-    """Returns the scenario with which the run in a folder would go on. Raises what `resume` does."""
+    """Returns the scenario with which the run in a folder would continue. Raises what `resume` does."""
     open_run(folder)  # raises NotARun
     with locked(folder) as lockable:
         return resumed(open_run(folder), lockable, overrides)
@@ -187,7 +187,7 @@ def _write(scenario: Scenario, folder: Path) -> None:
 
 def _unknown(scenario: Scenario) -> Iterator[Problem]:
     """Yields what a dry run cannot know."""
-    dry = "in a dry run, which trains nobody"
+    dry = "in a dry run, which does not train"
     until = scenario.run.until
     if math.isinf(min(scenario.run.horizon[:3])) and (until is None or until.bytes is None):
         got = f"one by {until.trained}" if until else "none"

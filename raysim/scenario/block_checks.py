@@ -41,7 +41,7 @@ def schedule_problems(scenario: Scenario) -> Iterator[Problem]:
         for key, schedule in schedulable.schedules.items():
             path = f"{block}.{key}.over"
             if schedule.over == "rounds" and not rounds:
-                text = "must be versions or time, for this world has no rounds, got rounds"
+                text = "must be versions or time, because this world has no rounds, got rounds"
                 yield Problem(path, text)
             if schedule.over == "steps" and (block, key) != ("local", "lr"):
                 text = "must be rounds, versions or time: within a training, `local.lr` alone changes, got steps"
@@ -135,7 +135,7 @@ def local_problems(scenario: Scenario) -> Iterator[Problem]:
     for place, one in enumerate(local.augment):
         path = f"local.augment.{place}"
         if one.images and isinstance(data, Quadratic | LinearRegression | Shakespeare):
-            text = f"{one.name} is for images, and {data.name} has none; leave it out, or name a function of your own"
+            text = f"{one.name} is for images, and {data.name} has none; leave it out, or name a custom function"
             yield Problem(path, text)
         if isinstance(one, MixUp) and (loss := scenario.run.loss) and not loss.mixes:
             text = "mixup mixes labels, of which run.loss takes one a sample; leave mixup out, or take cross_entropy"

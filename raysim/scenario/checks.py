@@ -93,7 +93,7 @@ def _server_notes(scenario: Scenario) -> Iterator[str]:
     algorithm, trigger, picked = scenario.central, scenario.central.trigger, _picked(scenario)
     if isinstance(trigger, Buffer) and picked is not None and trigger.size > picked:
         yield (
-            f"algorithm: the server never steps, for it waits for {trigger.size} updates, and {picked} clients are "
+            f"algorithm: the server never steps, because it waits for {trigger.size} updates, and {picked} clients are "
             "picked in all; let it wait for fewer, or raise run.rounds or world.dispatch"
         )
     if scenario.release is not None and scenario.release.multiplier and scenario.privacy is None:
@@ -104,7 +104,7 @@ def _server_notes(scenario: Scenario) -> Iterator[str]:
     personal = type(algorithm).personal is not Central.personal
     if scenario.run.evaluate_clients is None and personal and not scenario.levels:  # slices are evaluated anyway
         yield (
-            f"run.evaluate_clients: clients of {algorithm.name} predict with models of their own, which nothing "
+            f"run.evaluate_clients: clients of {algorithm.name} predict with their own models, which nothing "
             "evaluates, so all metrics are of the global model; set it to all, and data.local_test, for example to 0.2"
         )
 
@@ -184,7 +184,7 @@ def _until_problems(scenario: Scenario) -> Iterator[Problem]:
         ordered = path == "run.keep_best" or (run.until and run.until.patience is not None)
         if ordered and metric not in known:
             text = f"needs a metric of which it is known whether larger is better, got {metric!r}"
-            yield Problem(path, f"{text}; take accuracy or loss, or set larger_is_better of your own")
+            yield Problem(path, f"{text}; take accuracy or loss, or set its larger_is_better")
 
 
 def _measured(scenario: Scenario) -> Iterator[tuple[str, Metric | TrainingLoss]]:

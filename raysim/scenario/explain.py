@@ -30,7 +30,7 @@ _MUST = {
     "model_type": "must be a block of keys",
     "model_attributes_type": "must be a name, or a block of keys with one",
     "union_tag_not_found": "must have a name, of those that `raysim list` shows",
-    "union_tag_invalid": "must be one of {expected_tags}, or a class of your own, as module:Class",
+    "union_tag_invalid": "must be one of {expected_tags}, or a custom class, as module:Class",
     "literal_error": "must be {expected}",
 }
 
@@ -58,6 +58,10 @@ def _problem(details: ErrorDetails, schema: type[Part], raw: dict[str, Any]) -> 
         known = list(part.model_fields) if part else []
         paths = _elsewhere(str(keys[-1]), path.rpartition(".")[0], schema)
         meant = f" (did you mean {' or '.join(map(repr, paths[:3]))}?)" if paths else nearest(keys[-1], known)
+        owners = [
+            name for at, owner in _places(schema).get(str(keys[-1]), []) if at == path for name in names_of(owner)
+        ]
+        meant = f" (a key of {', '.join(dict.fromkeys(owners))})" if owners else meant
         return path, f"unknown key{meant}; known here: {', '.join(known)}"
     if kind == "missing":
         return path, "must be given, got nothing"

@@ -59,7 +59,7 @@ def _block_problems(scenario: Scenario) -> Iterator[Problem]:
         yield Problem("topology", text)
     if resources.aggregators > resources.shards:
         text = (
-            f"must be at most resources.shards, {resources.shards}, for aggregators take whole shards, got "
+            f"must be at most resources.shards, {resources.shards}, because aggregators take whole shards, got "
             f"{resources.aggregators}; lower it, or raise shards, which changes the last bits of results"
         )
         yield Problem("resources.aggregators", text)
@@ -67,7 +67,7 @@ def _block_problems(scenario: Scenario) -> Iterator[Problem]:
         text = "needs samples of each client's own to test on, got none; set data.local_test, for example to 0.2"
         yield Problem("run.evaluate_clients", text)
     if data.unseen and data.local_test == 0:
-        text = "are evaluated on samples of their own, got none; set data.local_test, for example to 0.2"
+        text = "are evaluated on their own samples, got none; set data.local_test, for example to 0.2"
         yield Problem("data.unseen", f"clients that take no part {text}")
 
 
@@ -132,14 +132,14 @@ def _time_problems(scenario: Scenario) -> Iterator[Problem]:
     world, algorithm, horizon = scenario.world, scenario.central, scenario.run.horizon
     trigger, length, unit = algorithm.trigger, world.round_length, world.delay.unit
     if isinstance(trigger, Round) and not world.has_rounds and world.dispatch.per_tier is None:
-        text = f"must be per_round or picks, for {algorithm.name} steps at the end of rounds, got concurrency with "
+        text = f"must be per_round or picks, because {algorithm.name} steps at the end of rounds, got concurrency with "
         yield Problem("world.dispatch", text + "delays in seconds")
     if length is not None:
         late = isinstance(trigger, Round) and trigger.late == "discard"
         least, end = world.delay.least, length if late else min(length * horizon.rounds, horizon.time)
         if least >= end:
             why = f"{algorithm.name} discards what arrives after its round" if late else "the run ends then"
-            text = f"must allow delays of less than {end:g} {unit}, for {why}, got delays of at least {least:g}"
+            text = f"must allow delays of less than {end:g} {unit}, because {why}, got delays of at least {least:g}"
             yield Problem("world.delay", text)
     there = world.availability
     yield from _trace_problems(world)
@@ -161,9 +161,9 @@ def peer_problems(scenario: Scenario) -> Iterator[Problem]:
     """Yields problems whose paths start at the scenario."""
     name = scenario.algorithm.name
     if not isinstance(scenario.server_data, NoServerData):
-        yield Problem("server_data", f"must not be given, for {name} has no server; leave it out")
+        yield Problem("server_data", f"must not be given, because {name} has no server; leave it out")
     if scenario.topology is None:
-        text = f"must be given, for {name} has no server; say who is whose neighbour, for example `topology: ring`"
+        text = f"must be given, because {name} has no server; say which peers are neighbours, such as `topology: ring`"
         yield Problem("topology", text)
     else:
         for text in scenario.topology.problems(
@@ -175,11 +175,11 @@ def peer_problems(scenario: Scenario) -> Iterator[Problem]:
             text = f"must be undirected for {name}, whose equations need it, got {scenario.topology.name}"
             yield Problem("topology", f"{text}; take another one, or an algorithm for directed graphs: {able}")
     if scenario.data.unseen:
-        yield Problem("data.unseen", f"must be 0, for peers all train, got {scenario.data.unseen:g}; leave it out")
+        yield Problem("data.unseen", f"must be 0, because peers all train, got {scenario.data.unseen:g}; leave it out")
     if scenario.run.save_clients:
         yield Problem("run.save_clients", "must be false for peers, whose models are always kept; leave it out")
     for key, _ in _given(scenario.world, "dispatch", "dropout", "staleness"):
-        text = f"must not be given, for {name} has no server, and peers are at work while they are there; leave it out"
+        text = f"must not be given, because {name} has no server, and peers train whenever they are there; leave it out"
         yield Problem(f"world.{key}", text)
     if not isinstance(scenario.world.availability, Always) and (scenario.peer.pairs or scenario.peer.lag):
         text = (
@@ -229,7 +229,7 @@ def _peer_times(scenario: Scenario) -> Iterator[Problem]:
     if not timed and not isinstance(world.delay, NoDelay):
         yield Problem("world.delay", "must be in seconds for peers, got a delay in rounds; set unit: seconds")
     if not timed and world.edge_delay.bounds[1] > 0:
-        text = f"needs a delay in seconds beside it, got `world.delay` {world.delay.name} in rounds; set its unit"
+        text = f"needs a delay in seconds, got `world.delay` {world.delay.name} in rounds; set its unit"
         yield Problem("world.edge_delay", text + ", for example `delay: {name: constant, value: 10, unit: seconds}`")
     period, links = getattr(scenario.topology, "period_s", None), world.links
     for key, is_given in (("topology.period_s", period is not None), ("world.links", not isinstance(links, AllLinks))):

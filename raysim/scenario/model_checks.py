@@ -21,7 +21,7 @@ def model_problems(scenario: Scenario) -> Iterator[Problem]:
         cure = "say data.inputs: tokens if the data are tokens, or take" if tokens else "take"
         yield Problem("model.name", f"{text}; {cure} another of them")
     if model.norm != "average" and not model.normalises:
-        text = f"must be average, for {model.name} has no normalisation layer, got {model.norm}; leave it out"
+        text = f"must be average, because {model.name} has no normalisation, got {model.norm}; leave it out"
         yield Problem("model.norm", text)
     elif model.norm == "local" and not scenario.algorithm.keeps_personal:
         keep = ", ".join(one.model_fields["name"].default for one in ALGORITHMS if one.keeps_personal)
@@ -35,11 +35,11 @@ def model_problems(scenario: Scenario) -> Iterator[Problem]:
         text = "must not be given with the quadratic data, where models predict nothing but their loss; leave it out"
         yield Problem("public", text)
     if public.from_all and public.split == "test":
-        text = "must be false with `split: test`, for it is about training samples, got true; leave it out"
+        text = "must be false with `split: test`, because it is about training samples, got true; leave it out"
         yield Problem("public.from_all", text)
     if data.classes == 0 and public.alpha is not None:
         yield Problem(
-            "public.alpha", f"must not be given, for it skews the mix of labels, and {data.name} has none; leave it out"
+            "public.alpha", f"must not be given, because it skews labels, and {data.name} has none; leave it out"
         )
 
 

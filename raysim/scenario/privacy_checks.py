@@ -69,7 +69,7 @@ def _sample_problems(scenario: Scenario, accountant: str) -> Iterator[Problem]:
         name = scenario.algorithm.name
         text = f"must not be {name} where privacy.unit is sample, for when its clients stop shows gradients without"
         yield Problem("algorithm", f"{text} noise; take another algorithm")
-    yield from training_problems(scenario, "where privacy.unit is sample, for nothing protects that")
+    yield from training_problems(scenario, "where privacy.unit is sample, because nothing protects that")
 
 
 def _sampling_problems(scenario: Scenario, accountant: str) -> Iterator[Problem]:
@@ -98,7 +98,7 @@ def _bound_problems(scenario: Scenario) -> Iterator[Problem]:
     if bound is None:
         others = [entry for one in scenario.uplink if one.kind == "bound" for entry in one.entries]
         got = f"clip_norm of {', '.join(others)} only" if others else "no clip_norm"
-        text = f"must bound what is shaped like the model, for a release scales its noise by that bound, got {got}"
+        text = f"must bound what is shaped like the model, because a release scales its noise by that bound, got {got}"
         last = ", after all that has a memory" if any(one.remembers for one in scenario.uplink) else ""
         yield Problem("uplink", f"{text}; add {{name: clip_norm, max: 1.0}}{last}")
         return
@@ -120,7 +120,7 @@ def _bound_problems(scenario: Scenario) -> Iterator[Problem]:
         yield Problem("clients", f"{text} out")
     elif scenario.divides:
         key = "capacity" if scenario.capacity is not None else "clients" if scenario.clients else "algorithm.exits"
-        text = "must not go with a release, for clients with other models have other weights in each parameter"
+        text = "must not go with a release, because clients with other models have other weights in each parameter"
         yield Problem(key, f"{text}; leave it out")
 
 
@@ -129,7 +129,7 @@ def _weight_problems(algorithm: Central) -> Iterator[Problem]:
     name = algorithm.name
     if algorithm.needs_every_update:
         text = "must be mean with a release, whose noise is on the sum of updates; leave it out"
-        yield Problem("algorithm.aggregate", f"{text}, for clip_norm in uplink clips")
+        yield Problem("algorithm.aggregate", f"{text}, because clip_norm in uplink clips")
         return
     if algorithm.increments:
         sums = ", ".join(algorithm.increments)
@@ -142,7 +142,7 @@ def _weight_problems(algorithm: Central) -> Iterator[Problem]:
         yield Problem("release", text)
     elif alike != other:
         keys = [key for key in ("weights", "weighting") if hasattr(algorithm, key)]
-        text = "must not follow from numbers of samples with a release, for a weight then shows those of others"
+        text = "must not follow from numbers of samples with a release, because a weight then shows those of others"
         cure = "set it to uniform" if keys else f"take another algorithm than {name}"
         yield Problem(f"algorithm.{keys[0]}" if keys else "algorithm", f"{text}; {cure}")
 
@@ -164,4 +164,4 @@ def _timeline_problems(scenario: Scenario) -> Iterator[Problem]:
     if scenario.release is not None and scenario.release.spans_steps and isinstance(trigger, Round) and trigger.empty:
         text = f"must be gaussian with {scenario.algorithm.name}, which also steps if nothing arrived"
         yield Problem("release.name", f"{text}, got {scenario.release.name}; take gaussian")
-    yield from training_problems(scenario, "with a release, for nothing protects that")
+    yield from training_problems(scenario, "with a release, because nothing protects that")

@@ -16,7 +16,7 @@ from raysim.world.clock import Horizon
 
 
 class Until(Part):
-    """What ends a run, beside `rounds` or instead of it: whichever comes first.
+    """What ends a run, in addition to `rounds` or instead of it: whichever comes first.
 
     A run that ends so has the bits of one that was given as many rounds, and can be extended. `virtual_time` and
     `updates` are known beforehand, and are met. All else is looked at when models are evaluated, so that more may be
@@ -50,7 +50,7 @@ class Until(Part):
         if self.metric is None and asked:
             raise ValueError(f"metric must be given, for {asked[0]} is about it; set it, for example to accuracy")
         if self.metric is not None and not asked:
-            raise ValueError(f"metric {self.metric} needs at_least, at_most or patience beside it, got none; set one")
+            raise ValueError(f"metric {self.metric} needs at_least, at_most or patience, got none; set one")
         if not self.budgets and self.metric is None:
             raise ValueError("must have a key, such as virtual_time, bytes or metric, got none; add one")
         return self
@@ -111,8 +111,8 @@ class RunSettings(Part):
     """Rounds from one evaluation to the next or, such as {virtual_time: 100}, virtual time. The last model is always
     evaluated."""
     keep_best: Annotated[str, Field(pattern=r"^validation [A-Za-z]\w*$")] | None = None
-    """Metric by which the best model is kept beside the last one, in best.safetensors: the word validation and its
-    name, such as validation accuracy. It is read as that of `until` is. null: only the last model is kept."""
+    """Metric by which the best model is kept in addition to the last one, in best.safetensors: the word validation and
+    its name, such as validation accuracy. It is read as that of `until` is. null: only the last model is kept."""
     evaluate_on: Annotated[tuple[Literal["test", "train", "validation"], ...], Field(min_length=1)] = ("test",)
     """Splits on which the global model, or the peers' models, are evaluated. train: all samples that clients train on.
     validation: what `data.validation` sets aside, which is always evaluated, and first, named or not. Progress shows
@@ -123,7 +123,7 @@ class RunSettings(Part):
     over them, and searches tune on it. null: none. Clients that are `data.unseen` are all evaluated after the last
     round, whatever this says. With peers: the number of peers that are evaluated; null: all."""
     metrics: tuple[Annotated[Metric, OneOf(METRICS), BeforeValidator(metric_block)], ...] = ()
-    """Metrics of all models that are evaluated, beside accuracy and loss: names, or custom functions as
+    """Metrics of all models that are evaluated, in addition to accuracy and loss: names, or custom functions as
     my_module:metric. All outputs of a model on a split are kept in memory for them."""
     loss: Annotated[TrainingLoss, OneOf(TRAINING_LOSSES), BeforeValidator(loss_block)] | None = None
     """Loss that training minimises, unless the algorithm says otherwise, and that evaluations show as `loss`: a name,

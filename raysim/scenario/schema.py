@@ -87,7 +87,7 @@ class Scenario(Part):
     run.json says under `groups` who is in which, and the table `updates` has a group's place in the list as `group`."""
     capacity: Capacity | None = None
     """Which share of the server's model each client trains, for heterofl and the like. null: all of it, but for groups
-    with a `model` of their own."""
+    with their own `model`."""
     uplink: tuple[AnUplink, ...] = ()
     """What happens to the update of a client on its way to the server, or to a peer's message, in this order: clipping,
     sparsifying, fewer bits. Bytes in tables, budgets and computed delays are those that then travel."""

@@ -83,7 +83,7 @@ class Plan:
         # A block must be set before the keys in it that vary, because it would undo them.
         settings = [*blocks, *varied.items(), *others]
         problems = set_case(raw, point.case_settings)
-        problems += [p for path, value in settings if (p := assign(raw, path, copy.deepcopy(value), "sweep"))]
+        problems += [p for path, value in settings if (p := assign(raw, path, copy.deepcopy(value), path))]
         if problems:
             raise ScenarioError(self.source, problems)
         name_after(raw, point.case)

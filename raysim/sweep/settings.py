@@ -68,8 +68,8 @@ class Sweep(Part):
     grid: dict[str, Values] = Field(default_factory=dict)
     """The values of each key, by key path, such as seed or world.delay.sigma."""
     cases: dict[Name, dict[str, Any]] = Field(default_factory=dict)
-    """Keys that are set together, such as an algorithm and its settings, by a name of your own. The names of the case's
-    runs end with it."""
+    """Keys that are set together, such as an algorithm and its settings, by a name that you choose. The names of the
+    case's runs end with it."""
     search: Search | None = None
     """Tunes keys in each combination. null: each combination is run once."""
 

@@ -1,4 +1,4 @@
-"""Tests of a class of one's own; run them with `python -m pytest`."""
+"""Tests of a custom class; run them with `python -m pytest`."""
 
 from pathlib import Path
 

@@ -27,7 +27,7 @@ class LowRankFactors(Remembering):
     warm: bool = True
     """Whether a client begins with the Q of its last update; else with one that is drawn."""
     memory: Literal["none", "ef14", "ef21", "shadow"] = "ef14"
-    """What becomes of what is cut off, as in top_k."""
+    """What happens to the error, as in top_k."""
 
     @property
     def keeps(self) -> bool:

@@ -15,10 +15,10 @@ class Remembering(Uplink):
     """A transform that may have a memory of what is cut off. A subclass adds its `name`."""
 
     memory: Literal["none", "ef14", "ef21", "shadow"] = "none"
-    """What becomes of what this transform and the codecs after it, up to the next bound or noise, cut off. none: it is
-    lost. ef14: it is added to the client's next update, or the peer's next message (Seide et al. 2014; Karimireddy et
-    al. 2019). ef21: sender and receiver keep what was decoded last, only the difference from that is sent, and what is
-    decoded is the sum (Richtarik, Sokolov, Fatkhullin 2021). shadow: the same in `downlink`, where the first copy is
+    """What happens to the error of this transform and of the codecs after it, up to the next bound or noise. none: it
+    is lost. ef14: it is added to the client's next update, or the peer's next message (Seide et al. 2014; Karimireddy
+    et al. 2019). ef21: sender and receiver keep what was decoded last, only the difference from that is sent, and what
+    is decoded is the sum (Richtarik, Sokolov, Fatkhullin 2021). shadow: the same in `downlink`, where the first copy is
     the whole first message (EF21-P, Gruntkowska et al. 2023)."""
     shadow: Literal["all", "client"] = "all"
     """Who has one copy. all: each version's increment goes to all clients, and one that was away is sent those that it

@@ -19,12 +19,12 @@ def list_problems(key: str, transforms: Sequence[Uplink]) -> Iterator[Problem]:
     for chain in by_vector(transforms).values():
         remembering = [place for place, one in chain.items() if one.remembers]
         for place in remembering[1:]:
-            text = f"must be none, for {key}.{remembering[0]} has a memory; leave it out"
+            text = f"must be none, because {key}.{remembering[0]} has a memory; leave it out"
             yield Problem(f"{key}.{place}.memory", text)
         factors = next((place for place, one in chain.items() if isinstance(one, LowRankFactors)), None)
         for place, one in chain.items():
             if factors is not None and place > factors and one.kind == "codec":
-                text = f"must come before {key}.{factors}, for what travels after low_rank are factors; move it up"
+                text = f"must come before {key}.{factors}, because what travels after low_rank are factors; move it up"
                 yield Problem(f"{key}.{place}", text)
             if isinstance(one, Remembering) and one.memory in ("ef21", "shadow") and not one.contracts:
                 text = f"must be none or ef14, for signs without a scale need not come nearer, got {one.memory}"
@@ -67,13 +67,13 @@ def downlink_problems(transforms: Sequence[Uplink]) -> Iterator[Problem]:
             text = f"must be a codec, got {one.name}, which is for uplink; leave it out"
         elif not covered[place] and isinstance(one, Remembering | Ternary):
             cure = "set it" if isinstance(one, Remembering) else "take top_k with that before it"
-            text = f"must have memory: shadow, for what {one.name} leaves of a model is no model; {cure}"
+            text = f"must have memory: shadow, because what {one.name} leaves of a model is no model; {cure}"
         elif isinstance(one, Remembering) and memory_of(one) == "shadow" and one.shadow != shadows[0]:
             path, text = f"{path}.shadow", f"must be {shadows[0]} as that of the others, got {one.shadow}"
         if text:
             yield Problem(path, text)
         for key in one.schedules if "all" in shadows else ():
-            text = "must be a number, for the bytes of all increments are summed up, got a schedule; give one"
+            text = "must be a number, because the bytes of all increments are summed up, got a schedule; give one"
             yield Problem(f"downlink.{place}.{key}", text)
 
 

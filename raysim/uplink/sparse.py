@@ -148,7 +148,7 @@ class RandomNumbers(Sparse):
     def _shortens(self) -> Self:
         if self.remembers and self.scaled:
             text = "a memory adds next time what was multiplied too much, and grows without end; set scaled to false"
-            raise ValueError(f"must not have both scaled and memory: {self.memory}, for {text}")
+            raise ValueError(f"must not have both scaled and memory: {self.memory}, because {text}")
         return self
 
     def send(self, vector: Tensor, kept: Record, at: UplinkPoint) -> Decoded:

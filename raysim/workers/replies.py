@@ -15,7 +15,7 @@ MetricSums: TypeAlias = dict[str, float]
 """The sum of each metric over samples, such as `loss` and `accuracy`, and under `samples` the number of samples."""
 
 Numbers: TypeAlias = "dict[str, float | None]"
-"""Numbers by name: metrics of `run.metrics`, or columns of the algorithm's own. None: not defined."""
+"""Numbers by name: metrics of `run.metrics`, or custom columns of the algorithm. None: not defined."""
 
 StateValues: TypeAlias = "dict[str, Value[np.ndarray | Wire]]"
 """Each entry of the server's state. The message that goes with it is a separate value."""
@@ -122,7 +122,7 @@ class UpdateNumbers(NamedTuple):
     memory_norm: float | None = None
     clipped: float | None = None
     elias_bytes: int | None = None
-    own: Numbers = {}  # noqa: RUF012 - columns of the algorithm's own; never changed
+    own: Numbers = {}  # noqa: RUF012 - custom columns of the algorithm; never changed
 
 
 class StepNumbers(NamedTuple):
@@ -139,7 +139,7 @@ class StepNumbers(NamedTuple):
     signal_norm: float | None = None
     seconds: float | None = None
     elapsed_s: float | None = None
-    own: Numbers = {}  # noqa: RUF012 - columns of the algorithm's own; never changed
+    own: Numbers = {}  # noqa: RUF012 - custom columns of the algorithm; never changed
 
 
 class TrainedClient(NamedTuple):
@@ -181,7 +181,7 @@ class MixedPeer(NamedTuple):
     trained: TrainedPeer | None  # None: it did not train, because it will not mix again
     diverged: str | None  # the entry of the peer's state that is not finite; None if all are
     columns: Numbers  # what mixing logged for columns that tasks fill, in the row of the training before it
-    own: Numbers  # what mixing logged for columns of the algorithm's own
+    own: Numbers  # what mixing logged for custom columns of the algorithm
     passes: float  # of mixing, as those of training
 
 

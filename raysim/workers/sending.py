@@ -141,7 +141,7 @@ class Sending:
             text = f"must not go with {self._algorithm}, which sends no vector of parameters that noise could cover"
             raise BadInput("release", f"{text}, got {_names(sent)}; take another algorithm")
         if not keys and not taken:
-            text = f"must be left out, for {self._algorithm} sends no vector of parameters that transforms could take"
+            text = f"must be left out, because {self._algorithm} sends no vector that transforms could take"
             raise BadInput(self._link, f"{text}, got {_names(sent)}; or name what they take with `entries`")
         return list(taken) or keys
 

@@ -208,7 +208,7 @@ class Workbench(ClientSamples):
 
     @cached_property
     def first_optimizer(self) -> Record:
-        """What an optimiser that goes on keeps for each client or peer at first; {} if it starts afresh."""
+        """What an optimiser with `keep` keeps for each client or peer at first; {} if it starts afresh."""
         return first_kept(self.scenario.local.optimizer, self.start.w)
 
     def refuse_logged(self, method: str) -> None:

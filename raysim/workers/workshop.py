@@ -162,7 +162,7 @@ def _limit(share: float, total_bytes: int) -> int | None:
     limit = int(share * total_bytes) - CONTEXT_BYTES
     if limit <= 0:
         least = CONTEXT_BYTES / total_bytes
-        text = f"must be more than {least:.2g} on this GPU, for each process takes so much for CUDA alone"
+        text = f"must be more than {least:.2g} on this GPU, because each process takes so much for CUDA alone"
         raise RuntimeError(f"resources.gpus_per_client and gpus_per_aggregator: {text}, got {share:g}; raise it")
     return limit
 

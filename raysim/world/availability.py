@@ -114,7 +114,7 @@ class RandomAvailability(Slotted):
 
 
 class Periodic(Slotted):
-    """Each client is available for a share of every period, with a random phase of its own, like day and night."""
+    """Each client is available for a share of every period, with its own random phase, like day and night."""
 
     name: str = "periodic"
     period: Annotated[Positive, Field(examples=[24.0]), Unit("virtual time")]

@@ -61,7 +61,7 @@ class Network:
         self._losses, self._delays = Stream(seed, "message loss"), Stream(seed, "message delay")
 
     def send(self, source: int, number: int, time: float, near: Neighbours) -> tuple[Sent, ...]:
-        """Sends one message to all receivers. Returns what becomes of it for each of them."""
+        """Sends one message to all receivers. Returns what happens to it for each of them."""
         targets = near.receivers
         draws = self._losses(source, number).random(len(targets)) if self._loss else [1.0] * len(targets)
         lost = [draw < self._loss for draw in draws]

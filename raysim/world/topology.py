@@ -153,7 +153,7 @@ def _require_connected(graph: nx.Graph) -> None:
     reaching = set(nx.ancestors(graph, 0)) | {0} if graph.is_directed() else reached
     for found, way in ((reached, "from peer 0 to"), (reaching, "to peer 0 from")):
         if alone := sorted(set(graph) - found):
-            cure = "add edges, or set `connected: false` (a class of your own needs a field of that name)"
+            cure = "add edges, or set `connected: false` (a custom class needs a field of that name)"
             raise ValueError(f"`graph` must be connected, but no way leads {way} {alone[:5]}; {cure}")
 
 

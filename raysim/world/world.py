@@ -1,4 +1,4 @@
-"""The simulated world: who is picked, how long updates take, who is available, what becomes of messages."""
+"""The simulated world: who is picked, how long updates take, who is available, what happens to messages."""
 
 from typing import Annotated, Literal, Self
 
@@ -84,7 +84,7 @@ class Dispatch(Part):
                 "leave it out"
             )
         if self.round_s is not None and self.given in (["concurrency"], ["per_tier"]):
-            raise ValueError("round_s goes with per_round, probability or picks, for else there are no rounds")
+            raise ValueError("round_s goes with per_round, probability or picks, because else there are no rounds")
         if self.reports is not None and (self.given not in (["per_round"], ["picks"]) or self.round_s is not None):
             raise ValueError("reports goes with per_round or picks, and without round_s; leave one of them out")
         if self.reports is not None and self.per_round is not None and self.reports > self.per_round:
@@ -152,7 +152,7 @@ class World(Part):
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
         if self.dispatch.picks is not None and not isinstance(self.availability, Always):
-            raise ValueError("availability must not be given beside dispatch.picks, which says who is picked")
+            raise ValueError("availability must not be given with dispatch.picks, which says who is picked")
         for key in ("per_tier", "round_s", "reports"):
             if getattr(self.dispatch, key) is not None and self.delay.unit == "rounds":
                 raise ValueError(

@@ -324,7 +324,7 @@ REFUSED: list[tuple[str, Raw, str, str]] = [
         "knn_per",
         {"small": {**MLP, "norm": "local"}},
         "clients.0.model.norm",
-        "must be average, for mlp has",
+        "must be average, because mlp has",
     ),
     ("knn_per", {"small": "transformer"}, "clients.0.model.name", "takes text"),
     ("knn_per", {"capacity": {"levels": [1.0, 0.5]}}, "capacity", "must be left out"),

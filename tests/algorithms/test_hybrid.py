@@ -1,4 +1,4 @@
-"""Servers with samples of their own: Fed+FT, HFCL, FedDF and training at the server alone."""
+"""Servers with their own samples: Fed+FT, HFCL, FedDF and training at the server alone."""
 
 import math
 from typing import Any
@@ -132,7 +132,7 @@ def test_feddf_learns_from_inputs_of_other_data(simulate: Simulate) -> None:
 
 @pytest.mark.parametrize("algorithm", ["fed_ft", "hfcl", "feddf", "center"])
 def test_the_server_must_have_samples(algorithm: str) -> None:
-    with pytest.raises(ScenarioError, match=f"server_data: must not be none, for the server of {algorithm}"):
+    with pytest.raises(ScenarioError, match=f"server_data: must not be none, because the server of {algorithm}"):
         parse_scenario(digits(algorithm=algorithm))
 
 

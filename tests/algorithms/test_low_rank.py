@@ -153,7 +153,7 @@ def test_bytes_are_those_of_the_ranks(name: str, down: list[int], simulate: Simu
 
 @pytest.mark.parametrize("name", ["flora", "flexlora"])
 def test_computed_delays_count_the_same_bytes(name: str, simulate: Simulate) -> None:
-    """Virtual time follows what travels, in a dry run and in one that goes on from a checkpoint, too."""
+    """Virtual time follows what travels, in a dry run and in one that continues from a checkpoint, too."""
     raw = scenario(name, world={**WEAK["world"], "delay": computed(1e6, 1000.0, 2000.0)})
     updates = simulate(raw).pandas("updates")
     seconds = updates.arrived_at - updates.dispatched_at - updates.up_bytes / 1000 - updates.down_bytes / 2000

@@ -118,7 +118,7 @@ def test_exchanges_in_pairs_keep_the_mean(simulate: Simulate) -> None:
 
 
 def test_decfedprox_pulls_towards_the_neighbours_last_models(simulate: Simulate) -> None:
-    """From 2 to 1 and 3, for the pull is to 2 at first; there each gradient, 1, meets a pull of 2 · 0.25 · 2."""
+    """From 2 to 1 and 3, because the pull is to 2 at first; there each gradient, 1, meets a pull of 2 · 0.25 · 2."""
     algorithm = {"name": "decfedprox", "alpha": 0.25}
     for rounds in (1, 2):
         raw = vectors([0.0, 4.0], algorithm, rounds, {"name": "ring", "weights": APART}, start=2.0, lr=0.5)

@@ -191,7 +191,7 @@ def test_something_must_be_shared(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", WITH_HEADS)
 def test_heads_must_be_named(name: str) -> None:
-    text = f"model.personal: must name the parameters that stay a client's own, for {name} has some, got none"
+    text = f"model.personal: must name the personal parameters, because {name} has some, got none"
     assert text in refusal(digits(algorithm=name))
 
 
@@ -203,7 +203,7 @@ def test_what_cannot_be_is_said() -> None:
     assert "run.save_clients: must be false for knn_per" in text
     text = "`unseen` must be 0, or make one client of 30 unseen, got 0.001, which makes none; raise it to 0.0333333"
     assert text in refusal(headed("fedper", data__unseen=0.001))
-    text = "data.unseen: clients that take no part are evaluated on samples of their own, got none"
+    text = "data.unseen: clients that take no part are evaluated on their own samples, got none"
     assert text in refusal(digits(data__unseen=0.1))
     peers: Raw = {"algorithm": "decfedavg", "topology": "ring", "world": {}}
     assert "run.save_clients: must be false for peers" in refusal(digits(run__save_clients=True, **peers))

@@ -42,7 +42,7 @@ def test_data_that_are_here_are_divided_even_so(tmp_path: Path) -> None:
 def test_models_of_clients_that_nothing_evaluates_are_noted(tmp_path: Path, data: tuple[str, ...]) -> None:
     raw = digits(algorithm="ditto", data__local_test=0.2)
     answer = command("check", write(tmp_path, raw), *data)
-    note = "note: run.evaluate_clients: clients of ditto predict with models of their own, which nothing evaluates"
+    note = "note: run.evaluate_clients: clients of ditto predict with their own models, which nothing evaluates"
     assert (answer.exit_code, answer.stdout.count(note)) == (0, 1)
     shown = digits(algorithm="ditto", data__local_test=0.2, run__evaluate_clients="all")
     assert "note" not in command("check", write(tmp_path, shown), *data).stdout
@@ -51,7 +51,7 @@ def test_models_of_clients_that_nothing_evaluates_are_noted(tmp_path: Path, data
 def test_a_server_that_never_steps_is_noted(tmp_path: Path) -> None:
     algorithm = {"name": "fedbuff", "buffer": 5}
     path = write(tmp_path, digits(algorithm=algorithm, world={"dispatch": {"per_round": 2}}, run={"rounds": 2}))
-    note = "note: algorithm: the server never steps, for it waits for 5 updates, and 4 clients are picked in all"
+    note = "note: algorithm: the server never steps, because it waits for 5 updates, and 4 clients are picked in all"
     assert note in command("check", path).stdout
     assert "note" not in command("check", path, "--set", "run.rounds=3").stdout
 

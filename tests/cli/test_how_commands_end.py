@@ -56,7 +56,7 @@ def test_a_signal_ends_a_run_with_all_rows_and_its_number(number: int, tmp_path:
     running.send_signal(number)
     answer, errors = running.communicate(timeout=PATIENT_S)
     assert (running.returncode, "Traceback" in errors) == (128 + number, False)
-    assert answer.splitlines()[-1] == f"{folder.name} was interrupted; `raysim resume {folder}` goes on"
+    assert answer.splitlines()[-1] == f"{folder.name} was interrupted; `raysim resume {folder}` continues it"
     check_interrupted(folder)
 
 
@@ -69,7 +69,7 @@ def test_a_signal_ends_a_sweep_and_all_its_runs(whole_group: bool, tmp_path: Pat
     os.killpg(running.pid, signal.SIGTERM) if whole_group else running.terminate()
     answer, errors = running.communicate(timeout=PATIENT_S)
     assert (running.returncode, "Traceback" in errors) == (143, False)
-    assert answer.splitlines()[-1] == "the sweep was interrupted; the same command goes on with it"
+    assert answer.splitlines()[-1] == "the sweep was interrupted; the same command continues it"
     assert sorted(file.parent for file in (tmp_path / "runs").rglob("run.json")) == folders
     for folder in folders:
         check_interrupted(folder)

@@ -58,8 +58,12 @@ def test_what_cannot_be_written_is_told() -> None:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("my-model", "must be a name for a Python file, of lower-case letters, digits and underscores, got 'my-model'"),
-        ("class", "must be a name for a Python file"),
+        (
+            "my-model",
+            "must have a name for a Python file, of lower-case letters, digits and underscores, such as my_class",
+        ),
+        ("class", "must have a name for a Python file"),
+        ("", "such as my_class, got ''"),
         ("json", "must be a new name, but Python has a module 'json' already"),
     ],
 )

@@ -15,7 +15,7 @@ def test_show_sums_up_a_finished_run(simulate: Simulate) -> None:
     assert answer.exit_code == 0
     for text in ("digits  finished", "fedbuff, digits, 30 clients, mlp, seed 0", "global", "5 client ", "accuracy"):
         assert text in answer.stdout
-    assert "\nbest: picked on the test split itself, so it looks better than it is; " in answer.stdout
+    assert "\nbest: selected on the test split, so it is too optimistic; " in answer.stdout
 
 
 def test_show_sums_up_a_killed_run(simulate: Simulate) -> None:

@@ -60,7 +60,7 @@ def test_a_killed_run_goes_on_with_the_bits_of_one_that_was_not(bucket: str, tmp
     assert left.run.standing == "killed"
     answer = command("resume", left.folder, "--inline")
     assert answer.exit_code == 0, answer.output
-    assert "goes on from its beginning" not in answer.stdout
+    assert "continues from its beginning" not in answer.stdout
     after = only_run(out)
     whole = raysim.run(raysim.parse_scenario(raw), out=tmp_path / "whole", inline=True)
     assert after.digest == whole.digest

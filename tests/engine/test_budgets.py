@@ -183,7 +183,7 @@ def test_a_dry_run_knows_its_end(simulate: Simulate) -> None:
     assert plan.pandas("steps").up_bytes.isna().all()  # nothing asks for bytes, so no model was made
     with pytest.raises(ScenarioError, match="which trains nobody, got one by flops; add virtual_time, updates or"):
         raysim.run(until(raw, flops=9.0), dry=True)
-    with pytest.raises(raysim.RunFailed, match="must have another key beside bytes where clients send and"):
+    with pytest.raises(raysim.RunFailed, match="must have another key in addition to bytes where clients send and"):
         simulate(until({**raw, "algorithm": "local_only", "world": {"dispatch": {"per_round": 2}}}, bytes=9.0), "--dry")
 
 
@@ -241,7 +241,7 @@ def test_a_dry_run_counts_bytes_and_ends_with_the_run(name: str, more: Raw, simu
     [
         ({"until": {"metric": "accuracy", "at_least": 0.8}}, "run: until.metric may never be reached, so rounds must"),
         ({"rounds": 5, "until": {"metric": "accuracy", "at_least": 0.8}}, "run.until.metric: is read on samples that"),
-        ({"rounds": 5, "until": {"patience": 3}}, "run.until: metric must be given, for patience is about it"),
+        ({"rounds": 5, "until": {"patience": 3}}, "run.until: metric must be given, because patience is about it"),
         ({"rounds": 5, "until": {"metric": "accuracy"}}, "run.until: metric accuracy needs at_least, at_most or"),
         ({"until": {}}, "run.until: must have a key"),
         ({"until": {"virtual_tim": 3}}, "did you mean 'virtual_time'"),

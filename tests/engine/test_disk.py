@@ -44,7 +44,7 @@ def test_a_full_disk_fails_the_run_with_one_message(full: None, tmp_path: Path) 
     assert folder is not None and caught.value.where == "writing" and caught.value.traceback == ""
     told = str(caught.value)
     assert told.startswith(f"writing: {folder}/") and "cannot be written (No space left on device, " in told
-    assert "bytes were free); free some space there" in told and told.endswith(f"`raysim resume {folder}` goes on")
+    assert "bytes were free); free some space there" in told and told.endswith(f"`raysim resume {folder}` continues it")
     assert caught.value.__suppress_context__
     run = open_run(folder)
     assert run.info["status"] == "failed" and "No space left on device" in run.info["error"]
@@ -105,7 +105,7 @@ def test_a_run_that_ends_early_tells_that_there_is_no_room_for_its_end(
     assert info["status"] == status and "No space left on device" in info["error"]
     (warning,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert warning.startswith(f"{folder.name}: {tmp_path}: cannot be written (No space left on device, ")
-    assert warning.endswith(f"what was written before is readable, and `raysim resume {folder}` goes on")
+    assert warning.endswith(f"what was written before is readable, and `raysim resume {folder}` continues it")
 
 
 def test_a_page_that_will_not_fit_leaves_the_old_one(tmp_path: Path) -> None:

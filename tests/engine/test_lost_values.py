@@ -75,7 +75,7 @@ def test_a_run_goes_on_from_its_checkpoint(
     loss = "train: a model or state that it needs was lost with a node"
     warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     (told,) = (text for text in warnings if loss in text)
-    assert told == f"{result.folder.name}: {loss}; it goes on from its checkpoint of version {version}"
+    assert told == f"{result.folder.name}: {loss}; it continues from its checkpoint of version {version}"
 
 
 def test_a_run_without_a_checkpoint_goes_on_from_its_beginning(
@@ -86,7 +86,7 @@ def test_a_run_without_a_checkpoint_goes_on_from_its_beginning(
     result = raysim.run(RUNS["rounds"], out=tmp_path / "lost", inline=True)
     assert_same(result, whole)
     assert versions(result) == [0]
-    assert "it goes on from its beginning" in caplog.text
+    assert "it continues from its beginning" in caplog.text
 
 
 def test_a_run_may_lose_values_as_often_as_it_makes_checkpoints_in_between(tmp_path: Path, losing: Losing) -> None:

@@ -41,5 +41,5 @@ def test_a_worker_that_is_replaced_on_another_kind_of_machine_is_told(tmp_path: 
             pool.machines = {worker: machine._replace(capability="AVX") for worker, machine in pool.machines.items()}
             pool.processes["another"] = pool.processes["inline"]
     (note,) = json.loads((tmp_path / "run.json").read_text())["notes"]
-    assert note == f"goes on with what may give other last bits (capability {HERE.upper()} and AVX)"
+    assert note == f"continues with what may give other last bits (capability {HERE.upper()} and AVX)"
     assert len([warning for warning in pool.warnings if note in warning]) == 1

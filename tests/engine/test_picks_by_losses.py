@@ -47,7 +47,7 @@ def drawn(seed: int = 0) -> np.random.Generator:
 def test_the_clients_with_the_largest_last_losses_are_picked(simulate: Simulate) -> None:
     """Clients at 4, -6 and 1: the loss of the one that is picked is (x - a)^2 / 2, and then x is halfway to a.
 
-    In some order, each is picked once, for a loss that is not known is infinite. Then the largest last loss counts.
+    In some order, each is picked once, because a loss that is not known is infinite. Then the largest last loss counts.
     """
     centers = [4.0, -6.0, 1.0]
     raw = quadratic(centers, "fedavg", world("power_of_choice", candidates=3), rounds=12, local__lr=0.5)
@@ -163,7 +163,7 @@ def test_the_same_bits_on_two_actors(name: str, ray_session: None, tmp_path: Pat
 
 def test_a_dry_run_says_that_it_cannot_know_who_is_picked(tmp_path: Path) -> None:
     made = parse_scenario(digits(world__dispatch__policy="oort"))
-    with pytest.raises(ScenarioError, match="must not depend on losses in a dry run, which trains nobody, got oort"):
+    with pytest.raises(ScenarioError, match="must not depend on losses in a dry run, which does not train, got oort"):
         raysim.run(made, out=tmp_path, dry=True)
 
 

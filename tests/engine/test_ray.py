@@ -165,7 +165,7 @@ def test_a_dead_scheduler_fails_the_run(tmp_path: Path) -> None:
     with pytest.raises(raysim.RunFailed) as failed:
         run(digits(run__rounds=100_000, **own_actors()), tmp_path, observers=[kill])
     (folder,) = tmp_path.iterdir()
-    told = f"scheduler: the scheduler actor died; `raysim resume {folder}` goes on"
+    told = f"scheduler: the scheduler actor died; `raysim resume {folder}` continues it"
     info = raysim.Result(folder).info
     assert (str(failed.value), info["status"]) == (told, "failed")
     assert info["error"].startswith(told) and "it was killed by `ray.kill`" in info["error"]

@@ -156,7 +156,7 @@ def test_a_run_that_was_stopped_goes_on(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", slow_but(*KILLED))
 def test_a_run_that_was_killed_goes_on(name: str, tmp_path: Path) -> None:
-    """It goes on from its last checkpoint, and then is killed once more."""
+    """It continues from its last checkpoint, and then is killed once more."""
     whole = undisturbed(RUNS[name], tmp_path)
     left = killed(override(RUNS[name], run__checkpoint__every_rounds=2), tmp_path, after=3)
     assert json.loads((left / "run.json").read_text())["status"] == "running"
@@ -175,7 +175,7 @@ def test_a_run_without_a_checkpoint_starts_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", slow_but(*FIRST))
 def test_a_finished_run_can_be_extended(name: str, tmp_path: Path) -> None:
-    """It goes on from its end, and the longer run has no sign of the shorter one's last evaluation."""
+    """It continues from its end, and the longer run has no sign of the shorter one's last evaluation."""
     rounds = RUNS[name]["run"]["rounds"]
     short = override(RUNS[name], run__checkpoint__at_end=True, run__rounds=rounds - 3)
     ended = raysim.run(raysim.parse_scenario(short), out=tmp_path / "short", inline=True)
@@ -195,7 +195,7 @@ def test_a_last_checkpoint_that_would_take_long_is_left_out(
     short = raysim.run(raysim.parse_scenario(raw), out=tmp_path / "short", inline=True)
     assert (short.folder / "checkpoint").exists() != dear
     told = command("resume", short.folder, "--set", "run.rounds=10", "--inline").stdout
-    assert ("goes on from its beginning, because it has no checkpoint" in told) == dear
+    assert ("continues from its beginning, because it has no checkpoint" in told) == dear
     assert_same(Result(short.folder), undisturbed(override(raw, run__rounds=10), tmp_path))
 
 
@@ -260,7 +260,7 @@ def test_a_sweep_leaves_runs_alone_that_another_process_goes_on_with(tmp_path: P
     found = EarlierRuns(tmp_path / "stopped").to_resume(scenario)
     raysim.resume(early.folder, inline=True)
     assert found == early.folder
-    with pytest.raises(CannotGoOn, match="another process went on with it, and it is finished now"):
+    with pytest.raises(CannotGoOn, match="another process continued it, and it is finished now"):
         going_on(found, scenario).__enter__()
 
 

@@ -84,7 +84,7 @@ def test_every_change_of_code_is_noted_and_told(
         assert shown.count("after a change: module edited_between_resumes changed") == edit + 1
     raysim.resume(folder, inline=True)
     found = EarlierRuns(tmp_path / "runs").find(raysim.parse_scenario(raw))
-    assert isinstance(found, OutOfDate) and found.why.count("it went on from version") == 2
+    assert isinstance(found, OutOfDate) and found.why.count("it continued from version") == 2
 
 
 SOURCE = """from importlib import import_module
@@ -133,7 +133,7 @@ def test_each_kind_of_change_is_noted_by_runs_that_go_on_begin_again_or_fork(
     version = json.loads((run / "checkpoint" / "checkpoint.json").read_text())["version"]
     forks = [raysim.fork(run, at, inline=True, out=here / "forks") for at in (1, version + 1)]
     ended = [raysim.resume(run, inline=True), raysim.resume(other, inline=True), *forks]
-    went_on = f"went on from version {version}"
+    went_on = f"continued from version {version}"
     done = [went_on, "began again", "did the past of the other run again", went_on]
     for result, what in zip(ended, done, strict=True):
         assert re.search(f"^{what} after a change: {change}", "\n".join(result.info["notes"]), re.MULTILINE)

@@ -1,4 +1,4 @@
-"""What becomes of normalisation layers, by hand and through the public path.
+"""How normalisation layers are treated, by hand and through the public path.
 
 Two clients with two samples each fit w * (gamma * z + beta) to y, with full batches and steps of 0.5, from w = gamma =
 1 and beta = 0, where z is what the norm makes of x. Client 0 has x = -1.4, -0.2 and y = -1, 3; client 1 has
@@ -134,5 +134,5 @@ def test_what_is_personal_becomes_a_model_again() -> None:
 
 def test_a_model_without_norms_is_told_before_training(tmp_path: Path) -> None:
     raw = digits(model={"name": "module", "module": "own_modules:Tied", "norm": "frozen"})
-    with pytest.raises(raysim.RunFailed, match=r"model\.norm: must be average, for the model has no normalisation"):
+    with pytest.raises(raysim.RunFailed, match=r"model\.norm: must be average, because the model has no normalisation"):
         raysim.run(raw, inline=True, out=tmp_path)

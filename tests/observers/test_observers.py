@@ -153,7 +153,7 @@ def test_an_observer_that_fails_is_told_of_once_and_ends_no_run(
     result = raysim.run(scenario(), out=tmp_path, inline=True, observers=[failing, seen])
     check(seen, result)
     (told,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    assert told.startswith("the run goes on, but an observer failed: Failing: OSError: no connection, at ")
+    assert told.startswith("the run continues, but an observer failed: Failing: OSError: no connection, at ")
     assert failing.events[-1][0] == ("begin" if at == "begin" else "end")
 
 

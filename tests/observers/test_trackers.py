@@ -93,7 +93,7 @@ def test_its_failure_ends_no_run(fails: str, tmp_path: Path, caplog: pytest.LogC
     result = raysim.run(scenario(), out=tmp_path, inline=True, observers=[Kept(fails=fails)])
     assert result.info["status"] == "finished"
     (told,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    assert told.startswith("the run goes on, but an observer failed: kept: ConnectionError: no answer, at ")
+    assert told.startswith("the run continues, but an observer failed: kept: ConnectionError: no answer, at ")
 
 
 def test_one_whose_package_is_missing_is_refused_before_anything_starts(tmp_path: Path) -> None:

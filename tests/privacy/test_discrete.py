@@ -131,7 +131,7 @@ def test_an_epsilon_is_met(simulate: Simulate) -> None:
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"algorithm__staleness": {"name": "poly"}}, "release.name: must be gaussian where weights differ, for"),
+        ({"algorithm__staleness": {"name": "poly"}}, "release.name: must be gaussian where weights differ, because"),
         ({"release__grid": 0.1, "release__multiplier": 0.1}, r"release.grid: must be so fine that the noise of each"),
     ],
 )

@@ -109,8 +109,8 @@ def test_a_model_may_be_picked_on_validation_and_picking_on_test_is_called_so(tm
         (("--at", "money=common"), "at: must be one of rounds, virtual_time, updates, bytes, flops, energy, got"),
         (("--at", "energy=common"), "at: must be a cost that a run says, got 'energy'; take another one"),
         (("--target", "accuracy=1", "--cost", "money"), "cost: must be one of rounds"),
-        (("--cost", "bytes"), "--cost: must stand beside --target, up to which it is counted, got 'bytes' alone"),
-        (("--at", "bytes=9", "--metric", "seconds"), "metric: must not be seconds beside `at`"),
+        (("--cost", "bytes"), "--cost: must be given together with --target, up to which it is counted"),
+        (("--at", "bytes=9", "--metric", "seconds"), "metric: must not be seconds with `at`"),
     ],
 )
 def test_what_cannot_be_a_budget_is_refused(options: tuple[str, ...], told: str, two: Path) -> None:

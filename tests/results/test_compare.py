@@ -124,7 +124,7 @@ def test_if_no_run_is_finished_there_is_nothing_to_compare(tmp_path: Path) -> No
         ("--over worst --subject client", "over: must be one of mean, micro, min, max, gap, p10, p50, p90, got"),
         ("--over gap", "over: must be mean for the global model, of which there is one, got 'gap'"),
         ("--reduce max_of_last_0", "reduce: must be last, best, at_best_validation, max_of_last_K, min_of_last_K or"),
-        ("--reduce best --metric auc", "reduce: must not be best for 'auc', for it is not known whether larger is"),
+        ("--reduce best --metric auc", "reduce: must not be best for 'auc', because it is not known whether larger is"),
         ("--target accuracy", "target: must be metric=number, such as accuracy=0.8, got 'accuracy'"),
         ("--target accuracy=nan", "target: must be a number for accuracy or loss, got accuracy=nan"),
     ],

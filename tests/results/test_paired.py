@@ -97,7 +97,7 @@ def test_cases_without_a_baseline_are_named_where_no_case_is_left(tmp_path: Path
         made(tmp_path / name, {**algorithm, "local": {"lr": lr}}, [0.5])
     answer = refused(tmp_path, "--paired", "--baseline", "fedavg")
     assert "algorithm.name=fedbuff, local.lr=0.3: left out, because no baseline has the same other keys" in answer
-    assert "must hold a case beside the baseline algorithm.name=fedavg, got none" in answer
+    assert "must hold a case other than the baseline algorithm.name=fedavg, got none" in answer
 
 
 def test_runs_without_a_partner_are_named(runs: Path) -> None:

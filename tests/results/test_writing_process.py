@@ -83,6 +83,6 @@ def test_of_a_run_elsewhere_only_the_machine_is_told(tmp_path: Path) -> None:
     assert (run.note or "").startswith("on far (pid 12), cannot tell from here, last written 20")
     os.utime(tmp_path / "run.json", (0, 0))
     assert run.standing == "killed?"
-    assert (run.note or "").endswith(f"UTC; if so, go on with `raysim resume {tmp_path}`")
+    assert (run.note or "").endswith(f"UTC; if so, continue with `raysim resume {tmp_path}`")
     write_json(tmp_path, {"run": "a", "status": "interrupted", "holder": {**this_process(), "pid": 2**30}})
     assert (Run(tmp_path).standing, Run(tmp_path).note) == ("interrupted", None)

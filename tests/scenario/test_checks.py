@@ -30,13 +30,16 @@ NORMED: Raw = {"name": "resnet", "depth": 14}
             {"world__availability": {"name": "periodic", "period": 1, "slot": 0.1}},
             "world.availability: `on` * `period` must be at least a round, or some clients are never there, got 0.5",
         ),
-        ({"algorithm": "fedat"}, "world.dispatch: must have per_tier and tiers, for fedat has rounds in each tier,"),
+        (
+            {"algorithm": "fedat"},
+            "world.dispatch: must have per_tier and tiers, because fedat has rounds in each tier,",
+        ),
         ({"world": {"dispatch": {"per_tier": 4, "tiers": 8}, "delay": SECONDS}}, "world.dispatch.per_tier: must be at"),
         ({"world": {"dispatch": {"per_tier": 4, "tiers": 2}}}, "world: dispatch.per_tier needs a delay in seconds,"),
         ({"world": {"dispatch": {"per_tier": 4}, "delay": SECONDS}}, "must have both of per_tier and tiers, or none"),
         ({"run__evaluate_clients": 3}, "run.evaluate_clients: needs samples of each client's own to test on"),
         ({"data__partition": {"name": "classes", "per_client": 11}}, "data: partition classes: `per_client` must be"),
-        ({"model": {"name": "mlp", "norm": "frozen"}}, "model.norm: must be average, for mlp has no normalisation"),
+        ({"model": {"name": "mlp", "norm": "frozen"}}, "model.norm: must be average, because mlp has no normalisation"),
         ({"model": {**NORMED, "norm": "local"}}, "model.norm: must be average or frozen for fedbuff, whose clients"),
         (
             {"model": {**NORMED, "norm": "local"}, "algorithm": "fedbabu", "world": {"dispatch": {"per_round": 6}}},
@@ -45,7 +48,7 @@ NORMED: Raw = {"name": "resnet", "depth": 14}
         ({"model": "vector"}, "model.name: vector takes functions, and digits holds images"),
         (
             {"algorithm": "fedavg", "world": {"dispatch": {"concurrency": 3}, "delay": SECONDS}},
-            "world.dispatch: must be per_round or picks, for fedavg steps at the end of rounds, got concurrency with",
+            "world.dispatch: must be per_round or picks, because fedavg steps at the end of rounds, got concurrency",
         ),
     ],
 )
@@ -71,11 +74,11 @@ def test_an_algorithm_that_discards_late_updates_needs_some_in_time(delay: Raw, 
     end = dispatch.get("round_s", 1)
     unit = "seconds" if dispatch else "rounds"
     assert problem(digits(algorithm="fedavg", world=world)) == (
-        f"world.delay: must allow delays of less than {end} {unit}, for fedavg discards what arrives after its round, "
-        f"got delays of at least {least}"
+        f"world.delay: must allow delays of less than {end} {unit}, because fedavg discards what arrives after its "
+        f"round, got delays of at least {least}"
     )
     assert parse_scenario(digits(algorithm="fedasync", world=world))
-    assert "for the run ends then" in problem(digits(algorithm="fedasync", world=world, run={"rounds": 1}))
+    assert "because the run ends then" in problem(digits(algorithm="fedasync", world=world, run={"rounds": 1}))
 
 
 @pytest.mark.parametrize(

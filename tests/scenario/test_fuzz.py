@@ -2,6 +2,7 @@
 
 import copy
 import math
+import re
 from collections.abc import Iterator
 from inspect import get_annotations
 from pathlib import Path
@@ -84,6 +85,7 @@ def test_a_wrong_value_at_any_key_is_told_at_that_key(part: type[Part], way: Key
         except ScenarioError as error:
             told = [problem.path for problem in error.problems]
             assert max(map(len, str(error).splitlines())) < 2300
+            assert not re.search("Value error,|got None", str(error))  # words of pydantic and of Python
         try:
             alone.model_validate({"value": () if value == [] else value})
         except ValidationError:

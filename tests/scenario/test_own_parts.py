@@ -303,7 +303,7 @@ def test_what_is_wrong_with_a_part_of_ones_own_is_said_by_its_key(change: Raw, e
         ("/home/me/my_parts.py:Mine", "write my_parts:Mine, say"),
         ("..my_parts:Mine", "write my_parts:Mine, say"),
         (":Mine", "write my_module:Mine, say"),
-        ("zzz", "'swift', or a class of your own, as module:Class, got 'zzz'"),
+        ("zzz", "'swift', or a custom class, as module:Class, got 'zzz'"),
     ],
 )
 def test_a_class_that_is_not_named_as_module_and_class_is_told_how(name: str, advice: str) -> None:

@@ -11,12 +11,24 @@ from raysim.parts.errors import ScenarioError
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        ({"topology": None}, "topology: must be given, for decfedavg has no server; say who is whose neighbour"),
+        (
+            {"topology": None},
+            "topology: must be given, because decfedavg has no server; say which peers are neighbours",
+        ),
         ({"topology": "rings"}, "topology.name: must be one of 'ring', "),
         ({"data__clients": 1}, "topology: must have at least two peers, got 1"),
-        ({"world": {"dispatch": {"per_round": 3}}}, "world.dispatch: must not be given, for decfedavg has no server"),
-        ({"world": {"dropout": {"probability": 0.1}}}, "world.dropout: must not be given, for decfedavg has no server"),
-        ({"server_data": {"name": "in_domain", "samples": 9}}, "server_data: must not be given, for decfedavg has no"),
+        (
+            {"world": {"dispatch": {"per_round": 3}}},
+            "world.dispatch: must not be given, because decfedavg has no server",
+        ),
+        (
+            {"world": {"dropout": {"probability": 0.1}}},
+            "world.dropout: must not be given, because decfedavg has no server",
+        ),
+        (
+            {"server_data": {"name": "in_domain", "samples": 9}},
+            "server_data: must not be given, because decfedavg has no",
+        ),
         ({"world": {"delay": {"name": "constant", "value": 1}}}, "world.delay: must be in seconds for peers, got"),
         ({"world": {"synchronous": False}}, "world.delay: must be in seconds, and not zero, for peers that do not"),
         (

@@ -31,7 +31,7 @@ def test_a_stale_client_trains_at_the_rate_of_its_dispatch(simulate: Simulate) -
 
 
 def test_over_versions_the_rate_follows_the_servers_steps(simulate: Simulate) -> None:
-    """The second of three rounds has no step, for its update arrives late and is discarded."""
+    """The second of three rounds has no step, because its update arrives late and is discarded."""
     world = {"dispatch": {"picks": [[0], [0], [1]]}, "delay": {"name": "scripted", "delays": [[0.0, 1.0], [0.0]]}}
     raw = descent(world=world, lr={**HALVES, "over": "versions"})
     assert x(simulate, raw) == pytest.approx(0.5 * 0.75)

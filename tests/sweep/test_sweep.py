@@ -135,7 +135,7 @@ def test_cases_and_keys_that_are_not_there_are_refused(write: Any, tmp_path: Pat
         ({"grid": {"seed": []}}, "sweep.grid.seed: must have at least 1, got []"),
         ({"grid": {"lr": [1]}}, "lr: unknown key"),
         ({"grid": {"local.lr": [0.1, -1.0]}}, "local.lr: must be greater than 0, got -1.0 (in run local.lr=-1.0)"),
-        ({"grid": {"seed.x": [1]}}, "sweep: seed must be a block to set seed.x in, got 0"),
+        ({"grid": {"seed.x": [1]}}, "seed.x: seed must be a block to set seed.x in, got 0"),
         ({"cases": {"a b": {"seed": 1}}}, "sweep.cases.a b: must be text that matches"),
         ({"search": {"over": {"local.lr": {"low": 1.0, "high": 0.1}}}}, "must have low < high, or choices"),
         ({"search": {"over": {"local.lr": {"low": 0, "high": 1, "log": True}}}}, "low must be positive where log"),
@@ -251,7 +251,7 @@ def test_an_interrupted_sweep_tells_how_it_goes_on(write: Any, tmp_path: Path, m
     monkeypatch.setattr("raysim.cli.sweep.outcomes_of", interrupted)
     answer = sweep(write({"grid": {"seed": [0, 1]}}), tmp_path / "runs")
     assert answer.exit_code == 130
-    assert answer.stdout.splitlines()[-1] == "the sweep was interrupted; the same command goes on with it"
+    assert answer.stdout.splitlines()[-1] == "the sweep was interrupted; the same command continues it"
 
 
 # --- search -----------------------------------------------------------------------------------------------------------

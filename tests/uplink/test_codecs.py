@@ -65,7 +65,7 @@ def over(transforms: list[Uplink], vectors: list[Any]) -> tuple[list[list[float]
         ([QSGD(levels=4, norm="inf")], [4.0, -3.0, 0.0], [4.0, -3.0, 0.0]),
         ([NormBound(max=2.0)], [2.0, -2.0], [1.414214, -1.414214]),  # what QSGD had made longer, again
         ([Sign()], U, [2.125, -2.125, 2.125, -2.125]),
-        ([Sign()], [0.0, -0.0, -3.0], [1.0, 1.0, -1.0]),  # 0 has the sign of 1, for there are two symbols
+        ([Sign()], [0.0, -0.0, -3.0], [1.0, 1.0, -1.0]),  # 0 has the sign of 1, because there are two symbols
         ([Sign()], [0.0, 0.0], [0.0, 0.0]),
         ([Sign(scale="none")], [*U, 0.0], [1.0, -1.0, 1.0, -1.0, 1.0]),
         ([TopNumbers(k=2), Sign()], U, [3.5, 0.0, 0.0, -3.5]),  # sparse ternary compression

@@ -126,7 +126,7 @@ def test_feddyn_with_a_memory_finds_the_optimum_of_all_clients(simulate: Simulat
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"uplink": [SPARSE, SPARSE]}, "uplink.1.memory: must be none, for uplink.0 has a memory"),
+        ({"uplink": [SPARSE, SPARSE]}, "uplink.1.memory: must be none, because uplink.0 has a memory"),
         ({"uplink": [{"name": "top_k"}]}, "must have one of share and k, got none"),
         ({"algorithm": "mifa", "uplink": [{"name": "sign"}]}, "uplink.0: mifa .* give it memory: ef14"),
         ({"uplink": [{**SPARSE, "name": "random_k"}]}, "uplink.0: must not have both scaled and memory: .* to false"),
@@ -146,7 +146,7 @@ def test_what_is_refused(changes: Raw, text: str) -> None:
 
 def test_an_algorithm_without_vectors_is_told(tmp_path: Path) -> None:
     raw = digits(algorithm="local_only", uplink=[{"name": "half"}])
-    with pytest.raises(raysim.RunFailed, match="uplink: must be left out, for local_only sends no vector"):
+    with pytest.raises(raysim.RunFailed, match="uplink: must be left out, because local_only sends no vector"):
         run(parse_scenario(raw), out=tmp_path, inline=True, progress=False)
 
 

@@ -129,7 +129,7 @@ def test_any_policy_goes_with_any_dispatch(name: str, dispatch: Raw, simulate: S
     [
         ({"name": "weighted", "weights": [1.0]}, "weights", "must have a weight for each of 3 clients, got 1"),
         ({"name": "weighted", "weights": [0.0] * 3}, "weights", "must have a weight of more than 0"),
-        ({"name": "stratified"}, "by", "must be size, for the data have no labels"),
+        ({"name": "stratified"}, "by", "must be size, because the data have no labels"),
         ({"name": "stratified", "by": "size"}, "strata", "must be at most the number of clients, 3, got 4"),
     ],
 )

@@ -188,7 +188,7 @@ def _require_samples(data: Federated | Quadratic, evaluated: int, validation: in
         text = "must leave test samples that evaluate models, got none that is some client's"
         raise BadValue(f"{text} for {data.local_test!r}; take a share, such as 0.2", "local_test")
     if data.validation and not validation:
-        text = f"must set a sample aside, got none for {data.validation!r}, because nobody has two samples"
+        text = f"must set a sample aside, got none for {data.validation!r}, because no client has two samples"
         raise BadValue(f"{text}; give clients more of them, or leave it out", "validation")
 
 
@@ -224,9 +224,9 @@ def _labels(data: Federated | Quadratic, dataset: Dataset, held: Holdings, seed:
     if isinstance(data, Quadratic) or not data.label_noise:
         return dataset.train.y
     if dataset.loss != "cross_entropy" or dataset.train.y.ndim > 1:
-        raise BadValue("must be 0, for these data have no label for each sample; leave it out", "label_noise")
+        raise BadValue("must be 0, because these data have no label for each sample; leave it out", "label_noise")
     if dataset.num_classes < 2 and data.noisy_labels == "wrong":
-        raise BadValue("must be 0, for there is no other label than one; leave it out", "label_noise")
+        raise BadValue("must be 0, because there is no other label than one; leave it out", "label_noise")
     if len(distinct(held.rows, len(dataset.train))) < len(held.rows):
         text = "must be 0 where a sample is held several times: it has one label, which is wrong for all who hold it"
         raise BadValue(f"{text}; leave it out, or `overlap`", "label_noise")

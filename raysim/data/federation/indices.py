@@ -19,7 +19,7 @@ class Indices(Partitioner):
     """Gives each client the training samples that a file, or the key `rows`, lists for it.
 
     Samples are numbered from 0 in the order in which the data set stores its training samples. A JSON file holds a list
-    of lists. An .npz file holds an array `client` (n,) with the client of each sample, -1 for nobody's.
+    of lists. An .npz file holds an array `client` (n,) with the client of each sample, -1 for no client.
     """
 
     name: str = "indices"

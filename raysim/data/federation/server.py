@@ -24,7 +24,7 @@ from raysim.parts.part import OneOf, Part, Positive, Samples, Unit
 class ServerSamples:
     """The server's samples, copied. There may be none, and their labels may mean something else than the clients'.
 
-    num_classes, mean, std: as in `Dataset`, for these samples. in_domain: whether they are from the clients' data set.
+    num_classes, mean, std: as in `Dataset`, of these samples. in_domain: whether they are from the clients' data set.
     reference: samples of the clients' data set, which only diagnostics use; there may be none.
     """
 
@@ -168,9 +168,7 @@ class Public(Part):
         """Draws rows of the split, ascending. Raises ValueError if it has too few, or none is left to evaluate on."""
         most = len(split) - (self.split == "test")
         if self.samples > most:
-            text = (
-                f"must be at most {most}, for there are {len(split)} {self.split} samples, got {self.samples}; lower it"
-            )
+            text = f"must be at most {most} of {len(split)} {self.split} samples, got {self.samples}; lower it"
             raise BadValue(text, "samples")
         if self.alpha is None:
             return np.sort(generator.permutation(len(split))[: self.samples])

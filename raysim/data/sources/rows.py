@@ -193,7 +193,7 @@ def joined(key: str, files: Sequence[str], tables: Sequence[pa.Table]) -> Rows:
 
 
 def _kind(table: pa.Table, name: str) -> str:
-    """Returns the type of a column; of texts, with one that is no number, for it may be why they are texts."""
+    """Returns the type of a column; of texts, with one that is no number, because it may be why they are texts."""
     found = first_text(table[name])
     return str(table[name].type) if found is None else f"string, such as {found[1]!r} in row {found[0]},"
 

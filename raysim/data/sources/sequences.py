@@ -53,7 +53,7 @@ class Sequences:
         return _padded(self.targets, width, IGNORED, np.int64)
 
     def inputs(self, ids: np.ndarray, mask: np.ndarray) -> Any:
-        """Returns what a model takes: tokens alone where they are packed, for then all places hold some."""
+        """Returns what a model takes: tokens alone where they are packed, because then all places hold some."""
         return ids if self.packed else NamedArrays({"input_ids": ids, "attention_mask": mask})
 
 

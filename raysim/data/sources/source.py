@@ -56,7 +56,7 @@ class Source(Part):
 
     @property
     def sides(self) -> tuple[str, ...]:
-        """Columns, beside the label, by which samples are divided. They are no inputs."""
+        """Columns, in addition to the label, by which samples are divided. They are no inputs."""
         return ()
 
     @abstractmethod

@@ -49,7 +49,7 @@ class Table(Source):
     """The table itself, such as a pandas data frame, instead of a file; from Python only. run.json keeps the shapes and
     hashes of its columns."""
     test_frame: Annotated[dict[str, InMemory], BeforeValidator(as_columns)] | None = None
-    """The table of the test samples itself, beside `frame`. null: a share of the samples is the test set."""
+    """The table of the test samples itself, with `frame`. null: a share of the samples is the test set."""
     test_share: Share = 0.2
     """Share of the samples that is the test set, equally many of each label; used only without samples to test on. It
     is the same for every seed of a scenario."""

@@ -1,4 +1,4 @@
-"""Texts in files of one's own, as tokens: for language models and classifiers."""
+"""Texts in your files, as tokens: for language models and classifiers."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

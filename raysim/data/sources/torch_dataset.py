@@ -36,7 +36,7 @@ class TorchDataset(RawSamples):
     args: dict[str, Any] = Field(default={})
     """Keyword arguments for `train`, and for `test` too unless `test_args` has other values."""
     test_args: dict[str, Any] = Field(default={})
-    """Keyword arguments for `test`, beside those of `args`."""
+    """Keyword arguments for `test`, in addition to those of `args`."""
 
     @classmethod
     def of(cls, train: Any, test: Any = None, **keys: Any) -> Arrays:

@@ -110,7 +110,7 @@ def _with(trained: TrainedPeer, mixed: MixedPeer) -> TrainedPeer:
     numbers = trained.numbers
     twice = [name for name in mixed.columns if getattr(numbers, name) is not None]
     if both := sorted([*twice, *(numbers.own.keys() & mixed.own.keys())]):
-        text = "must be given other names in `mix` than in `local`, for they share a row"
+        text = "must be given other names in `mix` than in `local`, because they share a row"
         raise BadValue(f"task.log: {text}, got {', '.join(both)} in both; rename them")
     logged: dict[str, Any] = {**mixed.columns, "own": {**numbers.own, **mixed.own}}
     return trained._replace(numbers=numbers._replace(**logged))

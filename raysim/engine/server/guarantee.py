@@ -93,7 +93,7 @@ def _shares(
 
 def _require_equal(step: Stepped, release: Release, what: str, one: float | None, other: float | None) -> None:
     if not math.isclose(one or 0.0, other or 0.0):
-        text = f"must be gaussian where weights differ, for {release.name} needs the same {what}"
+        text = f"must be gaussian where weights differ, because {release.name} needs the same {what}"
         got = f"got {one:.4g} and {other:.4g} at the step to version {step.version}"
         raise BadInput("release.name", f"{text}, {got}; take gaussian, or {_EQUAL}")
 

@@ -98,7 +98,7 @@ class Oort(Exploring):
     Of those whose utility is at least `cutoff` times that of the last one wanted, clients are drawn in proportion to
     it. loss is that of the first mini-batch, before training, where the paper has the root mean square over samples. T
     is given and stays; the paper's pacer, which raises it, and its clipping and removal of outliers are left out. Who
-    has not reported yet is drawn uniformly, for nothing is known of its speed.
+    has not reported yet is drawn uniformly, because nothing is known of its speed.
     """
 
     name: str = "oort"

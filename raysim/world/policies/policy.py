@@ -120,7 +120,7 @@ class WeightedPolicy(Policy):
         if len(self.weights) != clients:
             yield "weights", f"must have a weight for each of {clients} clients, got {len(self.weights)}; correct it"
         if not any(self.weights):
-            yield "weights", "must have a weight of more than 0, or nobody is ever picked, got none; raise some"
+            yield "weights", "must have a weight of more than 0, or no client is ever picked, got none; raise some"
 
 
 def draw(
@@ -199,6 +199,6 @@ class Stratified(Policy):
 
     def problems(self, clients: int, classes: int | None) -> Iterator[tuple[str, str]]:
         if self.by == "label" and classes == 0:
-            yield "by", "must be size, for the data have no labels, got label"
+            yield "by", "must be size, because the data have no labels, got label"
         if self.by == "size" and self.strata > clients:
             yield "strata", f"must be at most the number of clients, {clients}, got {self.strata}; lower it"
