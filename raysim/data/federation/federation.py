@@ -242,7 +242,7 @@ def _skew(data: Federated | Quadratic, dataset: Dataset) -> FeatureSkew | None:
         raise BadValue(f"{skew.name} {wrong[0]}", "skew")
     if skew and skew.moves and dataset.train.y.ndim > 2:
         text = f"{skew.name} moves pixels, and these data have a label for each, which stays where it is"
-        raise BadValue(f"{text}; take noise or brightness", "skew")
+        raise BadValue(f"{text}; take noise", "skew")
     return skew
 
 

@@ -84,26 +84,7 @@ def _sides(x: np.ndarray) -> tuple[int, int]:
     return (2, 3) if x.shape[1] < x.shape[3] else (1, 2)
 
 
-class BrightnessSkew(FeatureSkew):
-    """Makes images darker or brighter, from the first client's darkest to the last client's brightest.
-
-    It adds to all pixels what the brightness corruption adds to the value channel of Hendrycks and Dietterich,
-    Benchmarking Neural Network Robustness to Common Corruptions and Perturbations, ICLR 2019, and cuts them to 0..1.
-    """
-
-    name: str = "brightness"
-    amount: Positive
-    """What the last client's pixels, from 0 to 1, are raised by, and the first client's lowered by."""
-
-    def change(self, x: np.ndarray, client: int, clients: int, draw: Draw) -> np.ndarray:
-        level = 2 * client / max(clients - 1, 1) - 1
-        return np.clip(x + np.float32(self.amount * level), 0, 1)
-
-    def problems(self, x: np.ndarray) -> list[str]:
-        return [] if x.dtype == np.uint8 else ["needs images of bytes (uint8), whose pixels have a range"]
-
-
-FEATURE_SKEWS: tuple[type[FeatureSkew], ...] = (NoiseSkew, RotationSkew, BrightnessSkew)
+FEATURE_SKEWS: tuple[type[FeatureSkew], ...] = (NoiseSkew, RotationSkew)
 
 
 class NoisyClients(Part):
