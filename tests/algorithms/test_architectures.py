@@ -309,23 +309,13 @@ def test_compared_updates_are_in_their_rows(simulate: Simulate) -> None:
 
 MLP: Raw = {"name": "mlp", "hidden": [8]}
 REFUSED: list[tuple[str, Raw, str, str]] = [
-    (
-        "knn_per",
-        {"algorithm": "fedavg"},
-        "clients.0.model",
-        "take one of .*feddf, fedmd, .*fedproto, knn_per, local_only",
-    ),
+    ("knn_per", {"algorithm": "fedavg"}, "clients.0.model", "take one of .*feddf, fedmd, .*fedproto, knn_per,"),
     ("knn_per", {"algorithm": "heterofl"}, "clients.0.model", "must be left out for heterofl, whose clients all have"),
     ("knn_per", {"small": {"name": "mlp", "hiden": [8]}}, "clients.0.model.hiden", "did you mean 'hidden'"),
     ("knn_per", {"small": {"name": "mpl"}}, "clients.0.model.name", "must be one of"),
     ("knn_per", {"small": {"width": 0.5}}, "clients", "must be left out for knn_per, .* one size"),
     ("knn_per", {"small": {"width": 2}}, "clients.0.model.width", "less than or equal to 1"),
-    (
-        "knn_per",
-        {"small": {**MLP, "norm": "local"}},
-        "clients.0.model.norm",
-        "must be average, because mlp has",
-    ),
+    ("knn_per", {"small": {**MLP, "norm": "local"}}, "clients.0.model.norm", "must be average, because mlp has"),
     ("knn_per", {"small": "transformer"}, "clients.0.model.name", "takes text"),
     ("knn_per", {"capacity": {"levels": [1.0, 0.5]}}, "capacity", "must be left out"),
     (

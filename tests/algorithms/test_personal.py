@@ -10,8 +10,6 @@ from personal import HEADED, PERSONAL, WITH_HEADS, headed, normalised, own_model
 from plain_run import PlainRun
 
 from raysim import RunFailed, ScenarioError, load, parse_scenario, run
-from raysim.algorithms import Central
-from raysim.local import Local
 from raysim.models import MLP
 
 
@@ -50,29 +48,6 @@ def test_a_run_that_ends_before_anybody_is_fine_tuned_is_refused() -> None:
 
 
 # --- the engine's part ------------------------------------------------------------------------------------------------
-
-
-def algorithm_of(name: str) -> Central:
-    algorithm = parse_scenario(headed(name)).algorithm
-    assert isinstance(algorithm, Central)
-    return algorithm
-
-
-@pytest.mark.parametrize("name", PERSONAL)
-def test_computed_delays_follow_all_trainings_of_an_update(simulate: Simulate, name: str) -> None:
-    """The samples whose gradients are taken are those foreseen; steps are those of all trainings."""
-    local = {"lr": 0.1, "batch_size": 16, "epochs": 2}
-    used = (
-        simulate(headed(name, local=local, run__rounds=3, run__evaluate_every=3))
-        .pandas("updates")
-        .query("status == 'used'")
-    )
-    algorithm = algorithm_of(name)
-    foreseen = [algorithm.samples_seen(Local(**local), samples) for samples in used.samples]
-    assert used.samples_seen.tolist() == foreseen
-    batches = -(-used.samples // 16)
-    epochs = {"ditto": 4, "fedrep": 12, "fedeq": 5}.get(name, 2)
-    assert (used.local_steps == epochs * batches).all()
 
 
 @pytest.mark.parametrize(

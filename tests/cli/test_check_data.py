@@ -18,8 +18,6 @@ from raysim.data.sources.table import Table
 from raysim.data.sources.text import Text as Texts
 from raysim.parts.errors import BadInput, located
 
-MODULE = "def broken(): raise ZeroDivisionError('a fault of mine')"
-
 MISFITS = """
 from torch import nn
 
@@ -172,30 +170,6 @@ def test_a_partition_that_does_not_fit_is_told_at_its_key(tmp_path: Path) -> Non
         assert line.startswith(("data.partition: ", f"{path}: ")), line
 
 
-def test_a_fault_of_a_user_s_own_code_is_told_and_keeps_its_traceback(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "faulty.py").write_text(MODULE)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    raw = with_data({"name": "torch", "train": "faulty:broken"})
-    (line,) = told(tmp_path, raw)
-    where = f"raised in faulty:broken, {tmp_path / 'faulty.py'}:1"
-    assert line == f"data: must load, got ZeroDivisionError: a fault of mine, {where}; run it to see the traceback"
-
-
-def idx(root: Path) -> Raw:
-    """MNIST with three images, gzipped."""
-    folder = root / "MNIST" / "raw"
-    folder.mkdir(parents=True)
-    for name in ("train", "t10k"):
-        images = b"\0\0\x08\x03" + b"".join(n.to_bytes(4, "big") for n in (30, 28, 28)) + bytes(30 * 784)
-        labels = b"\0\0\x08\x01" + (30).to_bytes(4, "big") + bytes(range(10)) * 3
-        (folder / f"{name}-images-idx3-ubyte.gz").write_bytes(gzip.compress(images))
-        (folder / f"{name}-labels-idx1-ubyte.gz").write_bytes(gzip.compress(labels))
-    return {"name": "mnist", "root": str(root)}
-
-
 def parquet(root: Path) -> Raw:
     table = pa.table({"x": np.arange(60.0), "kind": np.arange(60) % 3})
     pq.write_table(table, root / "a.parquet")
@@ -206,11 +180,6 @@ def csv(root: Path) -> Raw:
     with gzip.open(root / "a.csv.gz", "wt") as file:
         file.write("x,kind\n" + "".join(f"{row},{row % 3}\n" for row in range(600)))
     return {"name": "table", "path": str(root / "a.csv.gz"), "label": "kind"}
-
-
-def npz(root: Path) -> Raw:
-    np.savez_compressed(root / "a.npz", x=np.arange(600.0).reshape(60, 10), y=np.arange(60) % 3)
-    return {"name": "arrays", "path": str(root / "a.npz")}
 
 
 def folders(root: Path) -> Raw:
@@ -224,18 +193,10 @@ def folders(root: Path) -> Raw:
     return {"name": "image_folder", "path": str(root / "images"), "size": 8}
 
 
-def leaf(root: Path) -> Raw:
-    import json
-
-    users = {f"u{user}": {"x": [[0.5] * 784] * 4, "y": [0, 1, 2, 3]} for user in range(6)}
-    (root / "all_data").mkdir()
-    (root / "all_data" / "a.json").write_text(json.dumps({"user_data": users}))
-    return {"name": "femnist", "path": str(root), "partition": "natural"}
-
-
-@pytest.mark.parametrize("make", [idx, parquet, csv, npz, folders, leaf])
+@pytest.mark.parametrize("make", [parquet, csv, folders])
 @pytest.mark.parametrize("how", ["cut", "flipped"])
 def test_a_damaged_file_is_named_in_one_line(tmp_path: Path, make: Any, how: str) -> None:
+    """Those of other sources, too, as the tests of these say."""
     data = make(tmp_path)
     raw = with_data(data, model="linear", world__dispatch={"per_round": 2}, run__rounds=1)
     assert told(tmp_path, raw) == []

@@ -136,17 +136,6 @@ def test_fewer_samples_take_less_time_where_delays_are_computed(simulate: Simula
         ([{"name": "a", "file": "nowhere.txt", "local": {}}], r"clients\.0\.file: .* cannot be read"),
         ([{"name": "a", "number": 1, "local": {"lr": -1.0}}], r"clients\.0\.local\.lr: must be greater than 0"),
         ([{"name": "a", "number": 1, "local": {"rate": 1.0}}], r"clients\.0\.local\.rate: unknown key"),
-        ([{"name": "a", "number": 1, "local": {"precision": "tf32"}}], r"clients\.0\.local\.precision: must be"),
-        (
-            [
-                {
-                    "name": "a",
-                    "number": 1,
-                    "local": {"weight_decay": {"name": "constant", "value": 0.1, "over": "steps"}},
-                }
-            ],
-            r"clients\.0\.local\.weight_decay\.over: must be rounds, versions or time",
-        ),
         (
             [{"name": "a", "number": 1, "local": {"optimizer": {"name": "adam", "keep": True}}}],
             r"clients\.0\.local\.optimizer\.keep: must be false, for `local\.optimizer` decides",

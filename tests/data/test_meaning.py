@@ -158,12 +158,6 @@ def test_a_number_that_is_too_large_is_shown(place: tuple[int, ...], where: str)
         arrays(x, inputs="features" if x.ndim == 2 else "series")
 
 
-def test_a_model_must_take_what_the_inputs_are() -> None:
-    data = {"name": "arrays", "path": "text.npz", "inputs": "tokens"}
-    with pytest.raises(ScenarioError, match=r"model.name: cnn takes images, and arrays holds text"):
-        parse_scenario(scenario(data, model="cnn"))
-
-
 # --- labels -----------------------------------------------------------------------------------------------------------
 
 

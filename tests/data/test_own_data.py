@@ -19,28 +19,34 @@ def refused(tmp_path: Path, raw: Raw, expected: str) -> None:
     assert (str(failed.value), failed.value.traceback) == (f"load data: {expected}", "")
 
 
+def part(kind: str, name: str) -> Raw:
+    """A class of a name of its own, or the one that is wrong in several ways."""
+    return {"name": f"broken_parts:{name}"} if name[0].isupper() else {"name": f"broken_parts:{kind}", "wrong": name}
+
+
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [
-        ("LoadsTuple", "must return a raysim.data.Dataset, got tuple"),
-        ("LoadsLists", "train: x must be a numpy array, got list"),
-        ("DoubleInputs", "train: x must be uint8, int16, int32 or float32, got float64; convert it, with astype"),
-        ("NotANumber", "train: x must be finite, got nan in row 3"),
-        ("OtherShape", "x: must have the same shape in both splits, got {'train': (2,), 'test': (1,)}"),
+        ("tuple", "must return a raysim.data.Dataset, got tuple"),
+        ("lists", "train: x must be a numpy array, got list"),
+        ("double", "train: x must be uint8, int16, int32 or float32, got float64; convert it, with astype"),
+        ("nan", "train: x must be finite, got nan in row 3"),
+        ("shape", "x: must have the same shape in both splits, got {'train': (2,), 'test': (1,)}"),
         ("TooManyLabels", "train: labels must be 0 to 1, as num_classes says, got 0 to 2"),
-        ("OtherType", "x: must have the same type in both splits, got {'train': 'float32', 'test': 'int16'}"),
-        ("CountsWithNumpy", "num_classes: must be an int, got int64; convert it, with int"),
+        ("type", "x: must have the same type in both splits, got {'train': 'float32', 'test': 'int16'}"),
+        ("numpy", "num_classes: must be an int, got int64; convert it, with int"),
         (
-            "OtherLoss",
+            "loss",
             "loss: must be one of cross_entropy, binary_cross_entropy, squared_error, quadratic, got 'hinge'",
         ),
-        ("ListsUsers", "train: user must be a numpy array, got list"),
-        ("SaysOtherClasses", "classes: must be num_classes of what is loaded, 3, got 5"),
+        ("users", "train: user must be a numpy array, got list"),
+        ("classes", "classes: must be num_classes of what is loaded, 3, got 5"),
     ],
 )
 def test_what_data_load_must_fit_together(name: str, wrong: str, tmp_path: Path) -> None:
-    data = {"name": f"broken_parts:{name}", "clients": 6, "partition": "iid"}
-    refused(tmp_path, {**digits(), "data": data}, f"data: broken_parts:{name}.load: {wrong}")
+    block = part("WrongData", name)
+    data = {**block, "clients": 6, "partition": "iid"}
+    refused(tmp_path, {**digits(), "data": data}, f"data: {block['name']}.load: {wrong}")
 
 
 @pytest.mark.parametrize(
@@ -48,15 +54,15 @@ def test_what_data_load_must_fit_together(name: str, wrong: str, tmp_path: Path)
     [
         ("GivesTwice", "a row must go to one client at most, got [978] more than once"),
         ("GivesNothing", "client 0 must get samples, got none; give it some, or raise ValueError"),
-        ("LeavesOneOut", "must return a list with the rows of each of 6 clients, got 5"),
-        ("GoesBeyond", "rows must be 0 to 1437, got 1438 for client 1"),
-        ("GivesFloats", "rows must be arrays (n,) of int64, got float64 of shape (240,) for client 0"),
-        ("ReturnsNone", "must return a list with the rows of each of 6 clients, got 'NoneType'"),
+        ("few", "must return a list with the rows of each of 6 clients, got 5"),
+        ("beyond", "rows must be 0 to 1437, got 1438 for client 1"),
+        ("floats", "rows must be arrays (n,) of int64, got float64 of shape (240,) for client 0"),
+        ("nothing", "must return a list with the rows of each of 6 clients, got 'NoneType'"),
     ],
 )
 def test_a_partition_must_divide_the_samples(name: str, wrong: str, tmp_path: Path) -> None:
-    raw = digits(data__clients=6, data__partition=f"broken_parts:{name}")
-    refused(tmp_path, raw, f"data.partition: broken_parts:{name}.split: {wrong}")
+    block = part("WrongPartition", name)
+    refused(tmp_path, digits(data__clients=6, data__partition=block), f"data.partition: {block['name']}.split: {wrong}")
 
 
 def test_some_client_that_trains_must_get_samples(tmp_path: Path) -> None:

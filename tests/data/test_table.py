@@ -133,12 +133,6 @@ def test_tables_that_do_not_fit_are_errors(
         load(**{"name": "table", "path": path, "label": "kind", **keys})
 
 
-def test_labels_that_only_test_samples_have_are_errors(tmp_path: Path) -> None:
-    test = table(tmp_path / "b.csv", frame(9).assign(kind="fir"))
-    with pytest.raises(ValueError, match=r"labels of test samples must be labels of training samples, got 9 .* fir"):
-        load(name="table", path=table(tmp_path / "a.csv"), test_path=test, label="kind")
-
-
 # --- what must be said ------------------------------------------------------------------------------------------------
 
 
@@ -250,17 +244,6 @@ def test_all_that_must_be_said_of_a_table_is_told_at_once(tmp_path: Path) -> Non
     assert 'exclude: ["", "kind", "place"]' in asked
 
 
-def test_a_bad_cell_is_shown_and_correcting_it_leads_to_a_data_set(tmp_path: Path) -> None:
-    rows = frame(60).astype({"height": object})
-    rows.loc[7, "height"] = "broken"
-    block = {"name": "table", "path": table(tmp_path / "t.csv", rows), "label": "kind"}
-    with pytest.raises(ValueError, match=r"got 'broken' in column 'height', row 7 of '.*t.csv'; correct the cell"):
-        load(**block)
-    rows.loc[7, "height"] = 0.5
-    table(tmp_path / "t.csv", rows)
-    assert load(**block).train.x.shape[1] == 4
-
-
 @pytest.mark.parametrize("kind", [">f8", ">i4", "complex128"])
 def test_frames_of_odd_types(kind: str) -> None:
     rows = frame(60).assign(width=np.arange(60) % 3, kind=np.arange(60) % 3)
@@ -307,12 +290,6 @@ def test_a_missing_text_is_no_value_of_its_own(tmp_path: Path, name: str, column
     rows.loc[[3, 8], column] = None
     with pytest.raises(ValueError, match=rf"must have a value in every row .*: 2 in '{column}'"):
         load(name="table", path=table(tmp_path / name, rows), label="kind", clients="place")
-
-
-def test_labels_in_one_file_and_targets_in_the_other_are_refused(tmp_path: Path) -> None:
-    train, test = (table(tmp_path / name, frame().assign(kind=kind)) for name, kind in [("a.csv", 1), ("b.csv", 1.5)])
-    with pytest.raises(ValueError, match="must say what y are, whole numbers of 1 values"):
-        load(name="table", path=train, test_path=test, label="kind", exclude=["site"])
 
 
 @pytest.mark.parametrize(("cell", "kind"), [([1, 2], "list<.*>"), ("größe".encode("latin-1"), "binary")])

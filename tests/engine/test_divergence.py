@@ -4,10 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import command
+from command_line import command, write
 from conftest import Raw, digits, quadratic
 from peers_runs import peers
-from ruamel.yaml import YAML
 
 import raysim
 from raysim.sweep import load_sweep, run_all
@@ -133,16 +132,11 @@ def test_a_run_ends_on_ray_where_it_ends_in_this_process(raw: Raw, tmp_path: Pat
 # --- where it is told -------------------------------------------------------------------------------------------------
 
 
-def write(raw: Raw, path: Path) -> Path:
-    YAML().dump(raw, path)
-    return path
-
-
 TOLD = "the loss of client 3 was not finite in round 2 (model version 2)"
 
 
 def test_the_command_line_says_it_and_does_not_exit_with_0(tmp_path: Path) -> None:
-    bad = write(exploding(name="bad"), tmp_path / "bad.yaml")
+    bad = write(tmp_path, exploding(name="bad"), "bad")
     out = tmp_path / "runs"
     answer = command("run", bad, "--inline", "--out", out)
     assert answer.exit_code == 3
@@ -150,7 +144,8 @@ def test_the_command_line_says_it_and_does_not_exit_with_0(tmp_path: Path) -> No
     (folder,) = out.glob("bad-*")
     shown = command("show", folder)
     assert shown.exit_code == 0
-    assert TOLD in " ".join(shown.output.split())
+    for text in (TOLD, "mostly helps a smaller local.lr"):
+        assert text in " ".join(shown.output.split())
 
 
 def test_comparisons_and_reports_name_it(tmp_path: Path) -> None:
@@ -166,7 +161,7 @@ def test_comparisons_and_reports_name_it(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("here")
 def test_in_a_sweep_a_run_that_diverges_stops_no_other_and_is_not_run_again(tmp_path: Path) -> None:
-    plan = load_sweep(write(exploding(), tmp_path / "sweep.yaml"), ["algorithm.what=loss,none"])
+    plan = load_sweep(write(tmp_path, exploding(), "sweep"), ["algorithm.what=loss,none"])
     outcomes = run_all(plan.scenarios(), out=tmp_path / "runs", inline=True, parallel=1)
     assert [outcome.status for outcome in outcomes] == ["diverged", "finished"]
     assert outcomes[0].why == TOLD
@@ -179,10 +174,8 @@ def test_in_a_sweep_a_run_that_diverges_stops_no_other_and_is_not_run_again(tmp_
 @pytest.mark.usefixtures("here")
 def test_a_search_takes_what_diverges_for_the_worst(tmp_path: Path) -> None:
     over = {"local.lr": {"choices": [0.1, 1e30]}}
-    path = write(
-        digits(world=EVERYONE, run__rounds=2) | {"sweep": {"search": {"over": over, "trials": 5}}},
-        tmp_path / "s.yaml",
-    )
+    tuned: Raw = {"sweep": {"search": {"over": over, "trials": 5}}}
+    path = write(tmp_path, digits(world=EVERYONE, run__rounds=2) | tuned)
     for _ in range(2):  # the second time, all runs were done before
         trials = list(search(load_sweep(path), out=tmp_path / "runs", inline=True, parallel=1))
         found = {trial.values["local.lr"]: (trial.status, trial.score) for trial in trials}

@@ -8,8 +8,8 @@ import numpy as np
 import own_modules
 import pytest
 import torch
+from command_line import write
 from conftest import Raw, Simulate, digits, override
-from ruamel.yaml import YAML
 from same_bits import same_on_ray
 from sklearn import metrics as sk
 from sklearn.metrics import balanced_accuracy_score, f1_score, matthews_corrcoef, roc_auc_score
@@ -213,9 +213,8 @@ def test_results_know_their_direction(simulate: Simulate) -> None:
 def test_a_search_goes_the_metrics_way(tmp_path: Path) -> None:
     for metric, better in (("ece", min), ("mcc", max)):
         tuned = {"over": {"local.lr": {"choices": [0.01, 0.3]}}, "metric": metric, "trials": 3}
-        path = tmp_path / f"{metric}.yaml"
-        YAML().dump({**digits(run__metrics=["ece", "mcc"], **SHORT), "sweep": {"search": tuned}}, path)
-        plan = load_sweep(path)
+        raw = {**digits(run__metrics=["ece", "mcc"], **SHORT), "sweep": {"search": tuned}}
+        plan = load_sweep(write(tmp_path, raw, metric))
         trials = list(search(plan, out=tmp_path / metric, inline=True))
         scores = [trial.score for trial in trials if trial.score is not None]
         assert [trial.score for trial in best(trials, plan)] == [better(scores)]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pyarrow.dataset as ds
 import pytest
+from command_line import write
 from conftest import Raw, digits
-from ruamel.yaml import YAML
 from run_actors import actor_of, actors_of, own_actors
 from server_runs import ON_RAY, with_own_models
 from waiting import PATIENT_S, until
@@ -116,12 +116,6 @@ def command(*arguments: object) -> subprocess.Popen[str]:
     """A process of its own, which does not share this one's connection."""
     line = [sys.executable, "-m", "raysim", "run", *map(str, arguments)]
     return subprocess.Popen(line, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-
-
-def write(folder: Path, raw: Raw) -> Path:
-    path = folder / "scenario.yaml"
-    YAML().dump(raw, path)
-    return path
 
 
 @pytest.mark.chaos

@@ -10,10 +10,9 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from command_line import command
+from command_line import command, write
 from conftest import Raw, digits, override, quadratic
 from peers_runs import COMING, GOSSIP, peers
-from ruamel.yaml import YAML
 from stopping import stop_after
 from test_computed_delays import UNEVEN
 from test_computed_delays import scenario as computed
@@ -227,8 +226,7 @@ def test_running_a_scenario_again_goes_on_if_it_is_asked_to(tmp_path: Path) -> N
     again = raysim.run(raw, out=out, inline=True, resume=True)
     assert again.folder == early.folder
     assert_same(again, undisturbed(raw, tmp_path))
-    path = tmp_path / "scenario.yaml"
-    YAML().dump(raw, path)
+    path = write(tmp_path, raw)
     before = json.loads((early.folder / "run.json").read_text())
     assert command("run", path, "--inline", "--out", out, "--resume").exit_code == 0
     assert json.loads((early.folder / "run.json").read_text()) == before

@@ -3,9 +3,8 @@
 from pathlib import Path
 
 import pytest
-from command_line import command
+from command_line import command, write
 from conftest import digits
-from ruamel.yaml import YAML
 
 from raysim.laws import algorithm, runs
 from raysim.laws.check import Judgement, check, judge, laws_of
@@ -209,15 +208,13 @@ def test_what_breaks_a_law_fails_at_that_law_alone(name: str) -> None:
 
 def test_a_part_for_some_data_is_tried_with_those_of_its_file(tmp_path: Path) -> None:
     raw = digits(data__clients=5, data__partition="iid", world__dispatch__per_round=2)
-    YAML().dump(raw, tmp_path / "five.yaml")
-    assert not_ok(Subject("broken_parts:SomeToEach", scenario=tmp_path / "five.yaml")) == []
+    assert not_ok(Subject("broken_parts:SomeToEach", scenario=write(tmp_path, raw))) == []
 
 
 def test_a_law_that_a_file_has_too_few_samples_for_is_not_tried(tmp_path: Path) -> None:
     """Forty samples make no sixty clients, which is no fault of the algorithm's."""
     raw = digits(algorithm="broken_parts:Right", data__clients=8, data__train_samples=40)
-    YAML().dump(raw, tmp_path / "few.yaml")
-    outcomes = list(check(Subject("broken_parts:Right", scenario=tmp_path / "few.yaml"), ray=False))
+    outcomes = list(check(Subject("broken_parts:Right", scenario=write(tmp_path, raw)), ray=False))
     assert {outcome.state for outcome in outcomes} == {"ok", "not tried"}
     (left_out,) = [outcome for outcome in outcomes if outcome.state == "not tried"]
     assert left_out.law == "It runs where some clients hold no samples"

@@ -133,10 +133,6 @@ def test_what_cannot_be_compared_is_refused_with_a_reason(runs: Path, options: s
     assert message in refused(runs, *options.split())
 
 
-def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
-    assert "must be a run's folder, with run.json in it" in refused(tmp_path)
-
-
 # --- Python -----------------------------------------------------------------------------------------------------------
 
 

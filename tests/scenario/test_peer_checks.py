@@ -43,8 +43,6 @@ from raysim.parts.errors import ScenarioError
         ),
         ({"run__evaluate_clients": 11}, "run.evaluate_clients: must be at most the number of peers, 10, got 11; lower"),
         ({"resources__shards": 2}, "resources.shards: is for servers only, and decfedavg has none, got 2; leave it"),
-        ({"resources__aggregators": 2}, "resources.aggregators: is for servers only, and decfedavg has none, got 2"),
-        ({"resources__gpus_per_aggregator": 0.5}, "resources.gpus_per_aggregator: is for servers only, and decfedavg"),
         ({"algorithm": "d_psgd"}, "local.steps: must be 1 for d_psgd, which takes one plain step a round, got epochs;"),
         (
             {"algorithm": "d_psgd", "local": {"steps": 1, "optimizer": {"name": "sgd", "momentum": 0.9}}},

@@ -36,7 +36,6 @@ def adam(**keys: object) -> dict[str, object]:
     ("change", "expected"),
     [
         ({"data__partition": {"name": "dirichlet", "alpa": 1}}, "data.partition.alpha: must be given, got nothing"),
-        ({"data__partition": "dirichlet"}, "data.partition.alpha: must be given, got nothing"),
         ({"data__partition": ["iid"]}, "data.partition: must be a name, or a block of keys with one, got ['iid']"),
         ({"data__clients": None}, "data.clients: must be an integer, got nothing"),
         ({"data": "digits"}, "data.clients: must be given, got nothing"),
@@ -47,7 +46,6 @@ def adam(**keys: object) -> dict[str, object]:
         ({"model__hidden": [64, "a"]}, "model.hidden.1: must be an integer, got 'a'"),
         ({"model__hidden": {"a": 1}}, "model.hidden: must be a list, got {'a': 1}"),
         ({"local": None}, "local: must be a block of keys, got nothing"),
-        ({"local": [1]}, "local: must be a block of keys, got [1]"),
         ({"local__optimizer": adam(betas=[0.9])}, "local.optimizer.betas.1: must be given, got nothing"),
         ({"local__optimizer": adam(betas=[0.9] * 3)}, "local.optimizer.betas: must have at most 2, got [0.9, "),
         ({"local__optimizer": adam(betas=[0.9, 1.0])}, "local.optimizer.betas.1: must be less than 1, got 1.0"),
@@ -65,7 +63,6 @@ def adam(**keys: object) -> dict[str, object]:
         ({"resources__chunk": 1.5}, "resources.chunk: must be an integer, got 1.5"),
         ({"seed": True}, "seed: must be an integer, got True"),
         ({"name": "a b"}, "name: must be text that matches ^[A-Za-z0-9][A-Za-z0-9._-]*$, got 'a b'"),
-        ({"name": 3}, "name: must be text, got 3"),
         ({"algorithm": {"name": "fedbuff", "staleness": "pol"}}, "algorithm.staleness.name: must be one of 'const', "),
         ({"algorithm": {"name": "fedbuff", "staleness": {"name": "hinge", "slop": 1}}}, "(did you mean 'slope'?)"),
         ({"world__delay": "constant"}, "world.delay.value: must be given, got nothing"),
@@ -75,13 +72,10 @@ def adam(**keys: object) -> dict[str, object]:
         ({"world__delay": {"name": "uniform", "low": 3, "high": 2}}, "world.delay: `low` must be at most `high`, got"),
         ({"world__delay": compute(flops_per_s={"name": "uniform", "high": 0})}, "world.delay: `flops_per_s` must be"),
         ({"world__delay": compute(up_bytes_per_s={"name": "constant", "value": 0})}, "`up_bytes_per_s` must be positi"),
-        ({"world__delay": compute(down_bytes_per_s={"name": "half_normal", "sigma": 0})}, "`down_bytes_per_s` must be"),
-        ({"world__delay": compute(down_bytes_per_s={"name": "exponential", "mean": 0})}, "`down_bytes_per_s` must be"),
         (
             {"world__availability": {"name": "periodic", "period": 24, "on": 0.25, "slot": 8}},
             "world.availability: `slot` must be at most `on` * `period`, 6, or some clients are never there, got 8",
         ),
-        ({"world__availability": {"name": "always", "slot": 2}}, "world.availability.slot: unknown key; known here: "),
     ],
 )
 def test_a_problem_names_its_path_what_must_hold_and_what_was_got(change: Raw, expected: str) -> None:

@@ -271,69 +271,37 @@ class TooManyLabels(RightData):
         return Dataset(train=self.split(200, 0), test=self.split(50, 1), num_classes=2)
 
 
-class NotANumber(RightData):
-    def split(self, samples: int, which: int) -> Split:
-        split = super().split(samples, which)
-        split.x[3, 0] = np.nan
-        return split
+class WrongData(RightData):
+    """Loads what does not fit together."""
 
+    name: str = "wrong_data"
+    wrong: str
 
-class OtherShape(RightData):
-    def split(self, samples: int, which: int) -> Split:
-        split = super().split(samples, which)
-        return Split(split.x[:, : 2 - which], split.y)
-
-
-class SaysOtherClasses(RightData):
     @property
-    def classes(self) -> int:
-        return 5
+    def classes(self) -> int | None:
+        return 5 if self.wrong == "classes" else super().classes
+
+    def load(self) -> Any:
+        train, test = self.split(200, 0), self.split(50, 1)
+        if self.wrong == "tuple":
+            return train, test
+        loss: Any = "hinge" if self.wrong == "loss" else "cross_entropy"
+        return Dataset(train, test, num_classes=train.y.max() + 1 if self.wrong == "numpy" else 3, loss=loss)
+
+    def split(self, samples: int, which: int) -> Split:
+        x, y = super().split(samples, which).x, super().split(samples, which).y
+        if self.wrong == "nan":
+            x[3, 0] = np.nan
+        kinds: Any = {"lists": x.tolist(), "double": x.astype(float), "shape": x[:, : 2 - which]}
+        kinds["type"] = x.astype(np.int16) if which and self.wrong == "type" else x
+        users: Any = {"user": [0] * samples} if self.wrong == "users" else {}
+        return Split(kinds.get(self.wrong, x), y, users)
 
 
 class DrawsData(RightData):
     def split(self, samples: int, which: int) -> Split:
         split = super().split(samples, which)
         return Split(split.x + np.random.rand(samples, 2).astype(np.float32), split.y)
-
-
-class DoubleInputs(RightData):
-    def split(self, samples: int, which: int) -> Split:
-        split = super().split(samples, which)
-        return Split(split.x.astype(float), split.y)
-
-
-class LoadsTuple(RightData):
-    def load(self) -> Any:
-        return self.split(200, 0), self.split(50, 1)
-
-
-class LoadsLists(RightData):
-    def split(self, samples: int, which: int) -> Split:
-        split = super().split(samples, which)
-        return Split(split.x.tolist(), split.y)  # type: ignore[arg-type]
-
-
-class OtherType(RightData):
-    def split(self, samples: int, which: int) -> Split:
-        split = super().split(samples, which)
-        return Split(split.x.astype(np.int16), split.y) if which else split
-
-
-class CountsWithNumpy(RightData):
-    def load(self) -> Dataset:
-        train = self.split(200, 0)
-        return Dataset(train, self.split(50, 1), num_classes=train.y.max() + 1)
-
-
-class OtherLoss(RightData):
-    def load(self) -> Dataset:
-        return Dataset(self.split(200, 0), self.split(50, 1), num_classes=3, loss="hinge")  # type: ignore[arg-type]
-
-
-class ListsUsers(RightData):
-    def split(self, samples: int, which: int) -> Split:
-        split = super().split(samples, which)
-        return Split(split.x, split.y, {"user": [0] * samples})  # type: ignore[dict-item]
 
 
 class RightPartition(Partitioner):
@@ -368,31 +336,23 @@ class GivesNothing(RightPartition):
         return [first[:0], *others]
 
 
+class WrongPartition(RightPartition):
+    """Does not divide the samples among all clients."""
+
+    name: str = "wrong_partition"
+    wrong: str
+
+    def split(self, split: Split, clients: int, generator: np.random.Generator) -> Any:
+        parts = super().split(split, clients - (self.wrong == "few"), generator)
+        parts[1] = np.append(parts[1], len(split)) if self.wrong == "beyond" else parts[1]
+        given = [part.astype(float) for part in parts] if self.wrong == "floats" else parts
+        return None if self.wrong == "nothing" else given
+
+
 class MayGiveNothing(GivesNothing):
     @property
     def may_be_empty(self) -> bool:
         return True
-
-
-class LeavesOneOut(RightPartition):
-    def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
-        return super().split(split, clients - 1, generator)
-
-
-class GoesBeyond(RightPartition):
-    def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
-        first, second, *others = super().split(split, clients, generator)
-        return [first, np.append(second, len(split)), *others]
-
-
-class GivesFloats(RightPartition):
-    def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
-        return [part.astype(float) for part in super().split(split, clients, generator)]
-
-
-class ReturnsNone(RightPartition):
-    def split(self, split: Split, clients: int, generator: np.random.Generator) -> Any:
-        return None
 
 
 class DrawsPartition(RightPartition):

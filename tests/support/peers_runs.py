@@ -3,7 +3,7 @@
 from typing import Any
 
 import pandas as pd
-from conftest import Raw, digits, override
+from conftest import Raw, Simulate, digits, override
 
 import raysim
 
@@ -30,6 +30,12 @@ def centers(vectors: Any, rounds: int, **more: Any) -> Raw:
         "run": {"rounds": rounds, "evaluate_every": 1},
         **more,
     }
+
+
+def last(simulate: Simulate, raw: Raw) -> list[float]:
+    """The first number of each peer's last vector."""
+    found: list[float] = simulate(raw).vectors()["w"][:, 0].tolist()
+    return found
 
 
 def of_all(result: raysim.Result, metric: str) -> list[float]:

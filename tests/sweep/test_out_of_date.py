@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command_line import command
+from command_line import command, write
 from conftest import ROOT, Raw, digits, forget
-from ruamel.yaml import YAML
 
 import raysim
 from raysim.parts.own import import_class
@@ -56,9 +55,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixture
 
 
 def sweep(raw: Raw, out: Path, *words: Any) -> str:
-    path = out.parent / "scenario.yaml"
-    YAML().dump(raw, path)
-    answer = command("sweep", path, "--inline", "--parallel", "1", "--out", out, *words)
+    answer = command("sweep", write(out.parent, raw), "--inline", "--parallel", "1", "--out", out, *words)
     assert answer.exit_code == 0, answer.output
     return answer.stdout
 

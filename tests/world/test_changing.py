@@ -8,7 +8,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from conftest import Raw, Simulate
-from peers_runs import GOSSIP, centers, peers
+from peers_runs import GOSSIP, centers, last, peers
 
 import raysim
 from raysim.parts.errors import ScenarioError
@@ -19,11 +19,6 @@ from raysim.world.topology import Line
 
 SECOND: Raw = {"delay": {"name": "constant", "value": 1.0, "unit": "seconds"}}
 X = [[1.0], [2.0], [3.0], [6.0]]
-
-
-def last(simulate: Simulate, raw: Raw) -> list[float]:
-    found: list[float] = simulate(raw).vectors()["w"][:, 0].tolist()
-    return found
 
 
 def matrix(topology: Any, peers: int, seed: int = 0, epoch: int = 0) -> np.ndarray:

@@ -5,18 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import Raw, Simulate
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from peers_runs import COMING, GOSSIP, SECONDS, centers, of_all, peers
+from peers_runs import COMING, GOSSIP, centers, of_all, peers
 
 import raysim
 from raysim.parts.errors import ScenarioError
-from raysim.world import Topology, World
+from raysim.world import World
 from raysim.world.clock import Horizon
-from raysim.world.directed_topology import DirectedRing, EquiDyn, ExponentialGraph
 from raysim.world.gossip_timeline import GossipTimeline
-from raysim.world.matchings import Matching
-from raysim.world.random_topology import ErdosRenyi
 from raysim.world.rounds_timeline import RoundsTimeline
 from raysim.world.topology import Complete
 
@@ -139,58 +134,6 @@ def test_mass_that_is_lost_on_a_graph_that_stays_is_told(simulate: Simulate) -> 
     assert mass[-1] == pytest.approx(result.vectors()["w"].sum(), rel=1e-5) and mass[-1] < 5.9
     assert "second_eigenvalue" not in set(result.pandas("evaluations").metric)
     assert "mass" not in set(simulate({**raw, "world": {**world, "on_loss": "kept"}}).pandas("evaluations").metric)
-
-
-TOPOLOGIES: list[Topology] = [
-    DirectedRing(),
-    ExponentialGraph(one_peer=True, period_s=3.0),
-    Matching(period_s=1.5),
-    EquiDyn(period_s=2.0),
-    ErdosRenyi(probability=0.4, connected=False, period_s=4.0),
-]
-
-
-@settings(max_examples=40, deadline=None, derandomize=True, database=None)
-@given(
-    topology=st.sampled_from(TOPOLOGIES),
-    peers=st.integers(2, 9),
-    seed=st.integers(0, 2**32),
-    synchronous=st.booleans(),
-    loss=st.sampled_from([0.0, 0.3, 0.9]),
-    mean=st.sampled_from([0.0, 0.3, 5.0]),
-    probability=st.sampled_from([0.2, 0.6, 1.0]),
-    leave=st.sampled_from(["wait", "hand_over"]),
-)
-def test_mass_is_kept_with_losses_churn_and_delays(
-    topology: Topology,
-    peers: int,
-    seed: int,
-    synchronous: bool,
-    loss: float,
-    mean: float,
-    probability: float,
-    leave: str,
-) -> None:
-    """What each peer pushes, keeps and hears, and what is under way, sum to one for each peer."""
-    there = {"name": "random", "probability": probability, "slot": 0.7}
-    delays = {"delay": SECONDS, "edge_delay": {"name": "uniform", "low": 0.0, "high": 2 * mean}}
-    raw = {**delays, "availability": there, "loss": loss, "on_loss": "kept", "synchronous": synchronous, "leave": leave}
-    kind = RoundsTimeline if synchronous else GossipTimeline
-    timeline = kind(World.model_validate(raw), topology, peers, Horizon(15), seed, consumes=True)
-    mass, sent = [1.0] * peers, dict[tuple[int, int], float]()  # sent: what each message is a share of
-    under_way: dict[tuple[int, int, int], float] = {}
-    for exchanged in timeline:
-        for mix in exchanged.mixed:
-            sent[mix.peer, mix.number] = own = mass[mix.peer]
-            heard = [(one.share, (one.peer, one.number)) for one in mix.inbox]
-            mass[mix.peer] = mix.kept * own + sum(share * sent.get(key, mass[key[0]]) for share, key in heard)
-            for key, share in [(one[:3], one.share) for one in mix.sent if one.arrives is not None]:
-                under_way[key] = under_way.get(key, 0.0) + share * own
-            for share, (source, number) in heard:
-                key = (source, mix.peer, number)
-                under_way[key] = under_way.get(key, 0.0) - share * sent.get(key[::2], mass[source])
-        assert sum(mass) + sum(under_way.values()) == pytest.approx(peers, rel=1e-6)
-        assert min(mass) >= 0
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Raw, Simulate
-from peers_runs import centers
+from peers_runs import centers, last
 
 import raysim
 from raysim.parts.errors import ScenarioError
@@ -16,11 +16,6 @@ from raysim.world.mixing import limit
 from raysim.world.topology import Edges, Ring
 
 THREE: Raw = {"name": "edges", "edges": [[0, 1], [0, 2], [1, 2], [2, 0]], "directed": True}
-
-
-def last(simulate: Simulate, raw: Raw) -> list[float]:
-    found: list[float] = simulate(raw).vectors()["w"][:, 0].tolist()
-    return found
 
 
 def matrices(topology: Topology, peers: int) -> tuple[np.ndarray, np.ndarray]:
