@@ -9,6 +9,7 @@ from raysim.terms import Buffer, ClientState, ModelKey, Record, Traffic
 from raysim.uplink.memory import shadows_each
 from raysim.workers import records
 from raysim.workers.client import ClientWorker
+from raysim.workers.releasing import Releasing
 from raysim.workers.replies import Passes, WorkCost
 from raysim.workers.variants import Variant
 
@@ -35,6 +36,8 @@ def work_cost(worker: ClientWorker, level: ModelKey, first: Record, later: Recor
     begins, whole = (variant.cut(worker.at_level(level, one)) for one in (first, later))
     message, _ = worker.adapting.apart(whole)
     update, predicted = tried(worker, federation.smallest, message, variant)
+    if worker.scenario.release is not None:
+        Releasing(worker.scenario, variant.sending).covered(records.split(update, "buffers")[0])
     layout = variant.net.layout
     down = [
         (records.size(received, layout), variant.receiving.vectors(worker.downlink, received))

@@ -1,9 +1,11 @@
 """Adds the noise of `release` to the sums of a step, at one place for all algorithms."""
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
 from raysim.parts.errors import BadInput
 from raysim.parts.rng import torch_seed
@@ -36,6 +38,15 @@ class Releasing:
         """Returns what the release keeps before the first step."""
         return {name: torch.zeros(0) for name in self._release.keeps} if self._release is not None else {}
 
+    def covered(self, sums: Record) -> tuple[Tensor, Callable[[Tensor], Record]]:
+        """Returns the vector that noise is added to, and a function that puts another one in its place. Raises BadInput
+        if there are other entries, to which none would be added."""
+        whole, put_back, others = self._sending.joined(sums)
+        if others and self._release is not None and self._release.multiplier != 0:
+            text = f"must not go with {self._algorithm}, of whose updates no clip_norm covers {', '.join(others)}"
+            raise BadInput("release", f"{text}; take another algorithm")
+        return whole, put_back
+
     def __call__(self, sums: Record, noise: StepNoise, adapted: float | None, version: int, kept: Record) -> Released:
         """Returns the sums with the noise of the step that makes a version.
 
@@ -43,10 +54,7 @@ class Releasing:
         noise is drawn at once, on the CPU, so that it depends neither on devices nor on workers.
         """
         assert self._release is not None
-        whole, put_back, others = self._sending.joined(sums)
-        if others and noise.scale:
-            text = f"must not go with {self._algorithm}, of whose updates no clip_norm covers {', '.join(others)}"
-            raise BadInput("release", f"{text}; take another algorithm")
+        whole, put_back = self.covered(sums)
         norm, clip = float(whole.norm()), noise.clip if adapted is None else adapted
         longest = clip * stretch_of(self._after, len(whole))
         std = noise.scale * self._release.bound(longest, len(whole)) if noise.scale else 0.0

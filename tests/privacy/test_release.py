@@ -306,6 +306,12 @@ def test_prototypes_have_no_release(entries: list[str], text: str, simulate: Sim
         simulate({**PRIVATE, "algorithm": "fedproto", "uplink": uplink, "privacy": None})
 
 
+def test_entries_that_no_noise_covers_are_refused_before_any_work(tmp_path: Path) -> None:
+    YAML().dump(override(PRIVATE, algorithm={"name": "fednova", "weights": "uniform"}), tmp_path / "private.yaml")
+    text = "release: must not go with fednova, of whose updates no clip_norm covers taken; take another algorithm"
+    assert text in command("check", tmp_path / "private.yaml", "--data").output
+
+
 def test_check_tells_epsilon_and_the_noise_that_meets_one(simulate: Simulate, tmp_path: Path) -> None:
     YAML().dump(PRIVATE, tmp_path / "private.yaml")
     told = simulate(PRIVATE, "--dry").info["privacy"]
