@@ -75,7 +75,7 @@ def _carry_out(plan: Plan, folder: Path, where: dict[str, Any]) -> bool:
 
 
 def _run_all(console: Console, plan: Plan, folder: Path, **where: Any) -> bool:
-    """Runs all scenarios, with a line for each run in progress, and says what becomes of them when it is known."""
+    """Runs all scenarios, with a line for each run in progress, and a line for each that has ended."""
     scenarios, clock = plan.scenarios(), CommandClock()
     names = labels(scenarios)
     outcomes: dict[int, RunOutcome] = {}
