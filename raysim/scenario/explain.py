@@ -58,9 +58,7 @@ def _problem(details: ErrorDetails, schema: type[Part], raw: dict[str, Any]) -> 
         known = list(part.model_fields) if part else []
         paths = _elsewhere(str(keys[-1]), path.rpartition(".")[0], schema)
         meant = f" (did you mean {' or '.join(map(repr, paths[:3]))}?)" if paths else nearest(keys[-1], known)
-        owners = [
-            name for at, owner in _places(schema).get(str(keys[-1]), []) if at == path for name in names_of(owner)
-        ]
+        owners = _places(schema).get(str(keys[-1]), {}).get(path, [])
         meant = f" (a key of {', '.join(dict.fromkeys(owners))})" if owners else meant
         return path, f"unknown key{meant}; known here: {', '.join(known)}"
     if kind == "missing":
@@ -79,26 +77,27 @@ def _problem(details: ErrorDetails, schema: type[Part], raw: dict[str, Any]) -> 
 
 
 def _elsewhere(key: str, at: str, root: type[Part]) -> list[str]:
-    """Returns the paths that are probably meant by an unknown key: the shortest ones of the same last word, rather of
-    blocks than of parts, and within the block. None where another part has the key just there.
+    """Returns the paths that are probably meant by an unknown key: the shortest ones of the same last word, within the
+    block if there are some, and rather of blocks than of parts. None where another part has the key just there.
 
     at: the path of the block that has it.
     """
     known = _places(root).get(key, {})
     if (f"{at}.{key}" if at else key) in known:
         return []
-    every = [path for path, of_block in known.items() if of_block] or [*known]
-    found = [path for path in every if at and path.startswith(f"{at}.")] or every
+    near = [path for path in known if at and path.startswith(f"{at}.")] or [*known]
+    found = [path for path in near if not known[path]] or near
     words = min((path.count(".") for path in found), default=0)
     return [path for path in found if path.count(".") == words]
 
 
 @cache  # because going through all parts takes ten times as long as checking a file
-def _places(root: type[Part]) -> dict[str, dict[str, bool]]:
-    """Returns the dotted paths of all keys, by their last words, each with whether it is of a block."""
-    found: dict[str, dict[str, bool]] = {}
+def _places(root: type[Part]) -> dict[str, dict[str, list[str]]]:
+    """Returns the dotted paths of all keys, by their last words, each with the names of the parts that have it; none
+    for a block."""
+    found: dict[str, dict[str, list[str]]] = {}
     for path, owner, _ in walk(root):
-        found.setdefault(path.rpartition(".")[2], {})[path] = not names_of(owner)
+        found.setdefault(path.rpartition(".")[2], {}).setdefault(path, []).extend(names_of(owner))
     return found
 
 
