@@ -79,3 +79,8 @@ def test_a_scenario_that_cannot_run_says_why(more: Raw, told: str) -> None:
         raysim.parse_scenario(peers(**{"algorithm": "decfedavg", **more}))
     assert told in str(caught.value)
     assert len(caught.value.problems) == 1
+
+
+def test_an_unknown_key_names_the_parts_that_have_it() -> None:
+    with pytest.raises(ScenarioError, match=r"topology.directed: unknown key \(a key of edges"):
+        raysim.parse_scenario(peers(topology={"name": "random", "directed": True}))
