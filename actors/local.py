@@ -196,6 +196,7 @@ class LocalPool(Pool):
             if job.attempts == ATTEMPTS:
                 raise JobFailed(job.label, f"its worker died {ATTEMPTS} times; the last time: {cause}", "")
             self._queue.add(job)
+        self.processes.pop(dead.name, None)  # the one after it may not be ready before the run ends
         self._workers[dead.number] = self._make(dead.number)
 
     # --- the rest -----------------------------------------------------------------------------------------------------

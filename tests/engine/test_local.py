@@ -55,7 +55,7 @@ def test_jobs_of_a_process_that_died_are_done_by_another_and_values_stay(pool: L
     assert [finished(pool, job).result for job in once] == [5, 6, 7, 8, 9, 10]
     assert finished(pool, carried).result == "8 " + "x" * 10
     assert [pool.get(value) for value in (*added.left, *carried.left)] == [7, 8, "x" * 10]
-    assert pool.processes.keys() == {"local-0", "local-1"}
+    assert pool.processes.keys() <= {"local-0", "local-1"}
     with pytest.raises(JobFailed, match="it died 3 times; the last time: its process ended with exit code 1"):
         pool.set_up({"client": Die()})
     folders = [Path(path) for path in pool._folders._paths]
