@@ -64,7 +64,7 @@ def test_python_runs_files_too(tmp_path: Path) -> None:
     for scenarios in (str(path), [path], [raw]):
         assert [outcome.status for outcome in raysim.run_all(scenarios, out=out, inline=True)] == ["done before"]
     for call in (raysim.run, lambda given, **_: raysim.run_all([given])):
-        with pytest.raises(raysim.ScenarioError, match="must be a Scenario, plain data or a path, got None"):
+        with pytest.raises(raysim.ScenarioError, match="must be a Scenario, plain data or a path, got nothing"):
             call(None, out=out)  # type: ignore[arg-type]
     searched = write(tmp_path, raw | {"sweep": {"search": {"over": {"local.lr": {"low": 0.1, "high": 1.0}}}}})
     with pytest.raises(raysim.ScenarioError, match=r"sweep.search: must not .*; tune the file with `raysim sweep`"):

@@ -18,7 +18,7 @@ from raysim.runs.inspection import guarantee
 from raysim.runs.states import states
 from raysim.sweep import load_sweep
 from results.render import plain_table
-from results.texts import Terminal
+from results.texts import Terminal, count
 
 
 def doctor(
@@ -48,12 +48,17 @@ def doctor(
         wrong += [text] if (text := too_large(kept, room, on_ray=not inline)) else []
     for text in guarantee(first):
         console.print(f"privacy: {text}", soft_wrap=True)
+    lost = [
+        f"{one.address}: has no {', '.join(one.answer.missing)}" for one in nodes if one.answer and one.answer.missing
+    ]
+    for text in lost:
+        console.print(Text.assemble(("missing: ", "yellow"), text), soft_wrap=True)
     differ = list(differences(nodes))
     for text in differ:
         console.print(Text.assemble(("differs: ", "yellow"), text), soft_wrap=True)
     for text in wrong:
         console.print(Text.assemble(("wrong: ", "red"), text), soft_wrap=True)
-    if not (wrong or differ):
+    if not (wrong or differ or lost):
         console.print("nothing is wrong, and nodes do not differ")
     raise typer.Exit(1 if wrong else 0)
 
@@ -68,7 +73,7 @@ def _table(nodes: list[OnNode[Node]]) -> RenderableType:
             continue
         shared = {f"{kind}s": f"{place.resources[kind]:g}" for kind in ("CPU", "GPU") if kind in place.resources}
         room = {"memory free": decimal(node.room.free_memory), "disk free": decimal(node.room.free_disk)}
-        data = f"no {', '.join(node.missing)}" if node.missing else "there"
+        data = f"{count(len(node.missing), 'path')} missing" if node.missing else "there"
         name = f"{place.address} (here)" if place.is_driver else place.address
         rows.append({"node": name, **node.software, **shared, **room, "data": data})
     frame = pd.DataFrame(rows).fillna("none")

@@ -48,7 +48,7 @@ class Until(Part):
     def _has_an_end(self) -> Self:
         asked = [key for key in ("at_least", "at_most", "patience") if getattr(self, key) is not None]
         if self.metric is None and asked:
-            raise ValueError(f"metric must be given, for {asked[0]} is about it; set it, for example to accuracy")
+            raise ValueError(f"metric must be given, because {asked[0]} is about it; set it, for example to accuracy")
         if self.metric is not None and not asked:
             raise ValueError(f"metric {self.metric} needs at_least, at_most or patience, got none; set one")
         if not self.budgets and self.metric is None:

@@ -337,7 +337,7 @@ REFUSED: list[tuple[str, Raw, str, str]] = [
         "clients",
         "must have no `model` with a release, whose noise is on one sum",
     ),
-    ("fedmd", {"public__samples": 0}, "public.samples", "must be at least 1, for clients of fedmd"),
+    ("fedmd", {"public__samples": 0}, "public.samples", "must be at least 1, because clients of fedmd"),
 ]
 
 

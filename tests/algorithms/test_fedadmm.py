@@ -225,7 +225,10 @@ def test_the_servers_sums_are_those_over_the_clients(tmp_path: Path, algorithm: 
     ("block", "expected"),
     [
         ({"name": "fedadmm", "beta": 0}, "algorithm.beta: must be greater than 0, got 0"),
-        ({"name": "fedadmm", "memory": 0.1}, "algorithm.memory: unknown key; known here: name, beta, start, aggregate"),
+        (
+            {"name": "fedadmm", "memory": 0.1},
+            "algorithm.memory: unknown key (a key of fedadmm_in, fedadmm_insa); known here: name, beta",
+        ),
         ({"name": "fedadmm_in", "convexity": "lr"}, "algorithm.convexity: must be a number, got 'lr', or must be"),
         ({"name": "fedadmm_in", "residual": "z"}, "algorithm.residual: must be 'received' or 'own', got 'z'"),
         ({"name": "fedadmm_insa", "mu": 0.5}, "algorithm.mu: must be greater than or equal to 1, got 0.5"),

@@ -72,7 +72,10 @@ def test_out_of_domain_the_model_needs_a_body_to_steer(tmp_path: Any) -> None:
 @pytest.mark.parametrize(
     ("raw", "expected"),
     [
-        (feddle(server_data="none"), "server_data: must not be none, because the server of feddle works on samples"),
+        (
+            feddle(server_data="none"),
+            "server_data: must not be none, because the server of feddle needs server-side samples",
+        ),
         (feddle({"search_after": 4}, world={"dispatch": {"concurrency": 9}}), "algorithm.atlas: must be given if no"),
         (feddle({"search_after": 10, "atlas": 3}), "algorithm.atlas: must be at least search_after, 10, or some"),
         (feddle({"atlas": 0}), "algorithm.atlas: "),

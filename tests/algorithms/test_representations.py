@@ -170,7 +170,7 @@ def test_fed_rod_balances_the_shared_head_and_adds_a_personal_one(tmp_path: Path
         ("moon", {"data": {"name": "linear_regression", "clients": 4}, "model": "linear"}, "moon needs labels"),
         ("fedproto", {"run__save_clients": True}, r"run\.save_clients: must be false for fedproto"),
         ("moon", {"local__augment": ["mixup"]}, r"local\.augment: must not have mixup, because moon needs"),
-        ("fed_rod", {}, r"model\.personal: must name the parameters"),
+        ("fed_rod", {}, r"model\.personal: must name the personal parameters"),
     ],
 )
 def test_what_does_not_fit_is_refused(algorithm: str, more: Raw, problem: str) -> None:

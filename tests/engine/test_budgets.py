@@ -181,7 +181,7 @@ def test_a_dry_run_knows_its_end(simulate: Simulate) -> None:
     assert plan.info["totals"]["virtual_time"] == 9.0
     assert "run.until: an end by flops or patience counts only while clients train" in plan.info["notes"][0]
     assert plan.pandas("steps").up_bytes.isna().all()  # nothing asks for bytes, so no model was made
-    with pytest.raises(ScenarioError, match="which trains nobody, got one by flops; add virtual_time, updates or"):
+    with pytest.raises(ScenarioError, match="which does not train, got one by flops; add virtual_time, updates or"):
         raysim.run(until(raw, flops=9.0), dry=True)
     with pytest.raises(raysim.RunFailed, match="must have another key in addition to bytes where clients send and"):
         simulate(until({**raw, "algorithm": "local_only", "world": {"dispatch": {"per_round": 2}}}, bytes=9.0), "--dry")

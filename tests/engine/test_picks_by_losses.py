@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command_line import command, write
 from conftest import Raw, Simulate, digits, override, quadratic
 from same_bits import same_on_ray
 
@@ -165,12 +164,6 @@ def test_a_dry_run_says_that_it_cannot_know_who_is_picked(tmp_path: Path) -> Non
     made = parse_scenario(digits(world__dispatch__policy="oort"))
     with pytest.raises(ScenarioError, match="must not depend on losses in a dry run, which does not train, got oort"):
         raysim.run(made, out=tmp_path, dry=True)
-
-
-def test_a_check_notes_that_the_timeline_waits(tmp_path: Path) -> None:
-    answer = command("check", write(tmp_path, digits(world__dispatch__policy="oort")))
-    assert answer.exit_code == 0
-    assert "world.dispatch.policy: oort picks by losses" in " ".join(answer.output.split())
 
 
 def test_an_algorithm_that_logs_no_losses_is_told(tmp_path: Path) -> None:

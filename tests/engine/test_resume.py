@@ -481,7 +481,7 @@ def test_a_run_under_way_is_refused(tmp_path: Path) -> None:
     info = json.loads((folder / "run.json").read_text())
     elsewhere = info | {"status": "running", "holder": {"host": "elsewhere", "pid": 1}}
     (folder / "run.json").write_text(json.dumps(elsewhere))
-    with pytest.raises(CannotGoOn, match=r"is running, on elsewhere .* go on ten minutes after"):
+    with pytest.raises(CannotGoOn, match=r"is running, on elsewhere .* continue ten minutes after"):
         raysim.resume(folder, inline=True)
     for path in folder.rglob("*"):
         os.utime(path, (0, 0))

@@ -169,7 +169,10 @@ def test_a_matrix_scaled_by_the_timeline_costs_what_one_use_costs(simulate: Simu
     ("changes", "text"),
     [
         ({"release": {"name": "matrix", "separation": 50}}, r"release.separation: must be at most \d+, the few"),
-        ({"algorithm": {"name": "fedbuff", "buffer": 3}}, "release.name: must be gaussian where weights differ, for"),
+        (
+            {"algorithm": {"name": "fedbuff", "buffer": 3}},
+            "release.name: must be gaussian where weights differ, because",
+        ),
     ],
 )
 def test_what_the_timeline_refuses(changes: Raw, text: str, simulate: Simulate) -> None:

@@ -153,7 +153,7 @@ class Plugged(Slow):
 
 
 @pytest.mark.parametrize(
-    ("power", "got"), [([2.0], "a list of 1"), (5, "5"), ([2.0, -1.0], "-1.0 among"), ([2.0, None], "None among")]
+    ("power", "got"), [([2.0], "a list of 1"), (5, "5"), ([2.0, -1.0], "-1.0 among"), ([2.0, None], "nothing among")]
 )
 def test_a_delay_of_ones_own_tells_the_power_of_each_client(power: Any, got: str) -> None:
     delay = {"name": "test_at_equal_cost:Plugged", "power": power}
