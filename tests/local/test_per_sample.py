@@ -58,6 +58,10 @@ def test_clipped_gradients_are_summed_with_noise(
 def test_samples_are_clipped_and_not_their_mean() -> None:
     x, y = [[1.0, 2.0], [3.0, -1.0]], [1.0, 0.0]
     assert moved("squared_error", x, y, PerSample(clip=2.0)) == approx([0.501470, -1.210655], abs=1e-6)
+    for row, gradient in enumerate(([-0.894427, -1.788854], [1.897367, -0.632456])):
+        one = slice(row, row + 1)
+        assert moved("squared_error", x[one], y[one], PerSample(clip=2.0)) == approx(gradient, abs=1e-6)
+    assert moved("squared_error", x[:1], y[:1]) == [-1.5, -3.0] and moved("squared_error", x[1:], y[1:]) == [6.0, -2.0]
     assert moved("squared_error", x, y, NormClipping(max=2.0)) == approx([1.337929, -1.486588], abs=1e-6)
 
 

@@ -31,7 +31,8 @@ def exposed(steps: list[dict[int, float]], exposure: Exposure | None = None) -> 
         (200, 2, 1e-6, 57.848549),  # S2 there, without amplification
         (4, CLASSICAL, DELTA, 1.610316),  # noise of clients for epsilon 1, if the bound is taken for twice the bound
         (4, CLASSICAL / 10, DELTA, 25.442611),  # and for epsilon 10
-        (1 / 0.755929**2, 1, DELTA, epsilon_of(1 / 0.755929, DELTA)),
+        (20, 4, DELTA, 4.983306),  # of the quickstart, all uses as if their weights were the largest
+        (496, 4, DELTA, 38.505670),  # and each step as if it used everybody
     ],
 )
 def test_uses_of_one_client(uses: float, multiplier: float, delta: float, epsilon: float) -> None:

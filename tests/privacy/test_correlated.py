@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from conftest import Raw, Simulate, digits
+from conftest import Raw, Simulate, digits, quadratic
 from pytest import approx
 
 from raysim.laws.runs import PicklingPool, carried_out
-from raysim.privacy.gaussian import epsilon_of
 from raysim.privacy.matrix import MatrixRelease
-from raysim.privacy.release import Release
+from raysim.privacy.release import Normal, Release
 from raysim.privacy.tree import TreeRelease
 from raysim.terms import Record, Tensor
 
@@ -60,6 +59,66 @@ def test_a_tree_by_hand(efficient: bool, expected: list[float]) -> None:
     assert added(TreeRelease(multiplier=1.0, efficient=efficient, restart=4), 8, again) == approx(found * 2)
 
 
+class GivenTree(TreeRelease):
+    """A tree whose nodes are given."""
+
+    name: str = "given_tree"
+
+    def draw(self, version: int, kept: Record, normal: Normal) -> tuple[Tensor, Record]:
+        return super().draw(version, kept, lambda *ids: normal(*ids).new_tensor([LEAVES[ids]]))
+
+
+class Ones(MatrixRelease):
+    """A matrix whose independent noise is 1 in each step."""
+
+    name: str = "ones"
+
+    def draw(self, version: int, kept: Record, normal: Normal) -> tuple[Tensor, Record]:
+        return super().draw(version, kept, lambda *ids: normal(*ids).new_ones(1))
+
+
+@pytest.mark.parametrize(
+    ("release", "expected"),
+    [
+        ({"name": "GivenTree", "efficient": False}, [0.3, 0.5, 1.5, 0.8]),
+        ({"name": "GivenTree"}, [0.3, 0.366667, 1.366667, 0.642857]),
+        ({"name": "Ones"}, np.cumsum([1, 0.5, 0.375, 0.3125])),
+        ({"name": "Ones", "strategy": "banded", "bands": 2}, np.cumsum([1, 0.5, 0.75, 0.625])),
+        ({"name": "Ones", "strategy": "blt", "separation": 1}, np.cumsum([1, 0.5, 0.3, 0.22])),
+    ],
+    ids=["tree", "efficient", "root", "banded", "blt"],
+)
+def test_the_noise_of_sums_by_hand(
+    release: Raw, expected: Any, simulate: Simulate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The only client stays where it is, so the model is the sum of what was added."""
+    monkeypatch.setattr(MatrixRelease, "_blt", ((0.9,), (0.5,)))
+    named = {"multiplier": 1.0, **release, "name": f"{__name__}:{release['name']}"}
+    for rounds in range(1, 5):
+        more: Raw = {"local__lr": 1e-12, "uplink": [{"name": "clip_norm", "max": 1.0}], "release": named}
+        algorithm = {"name": "fedavg", "weights": "uniform"}
+        result = simulate(quadratic([0.0], algorithm, {"dispatch": {"per_round": 1}}, rounds, **more))
+        std = result.pandas("steps").noise_std.iloc[-1]
+        assert float(result.vectors()["w"][0]) / std == approx(expected[rounds - 1], abs=1e-6)
+
+
+@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.parametrize(
+    ("rounds", "clients", "bands", "sensitivity"),
+    [(2, 2, 2, 1.118034), (6, 2, 2, 1.936492), (4, 4, None, 1.219951), (8, 3, None, 2.725631)],
+)
+def test_noise_is_scaled_by_what_uses_apart_can_move(
+    rounds: int, clients: int, bands: int | None, sensitivity: float, given: bool, simulate: Simulate
+) -> None:
+    """Clients take turns, so that each is used once in so many steps as there are clients."""
+    release: Raw = {"name": "matrix", "multiplier": 1.0, "strategy": "banded" if bands else "root", "bands": bands}
+    release["separation"] = clients if given else None
+    world = {"dispatch": {"picks": [[step % clients] for step in range(rounds)]}}
+    more: Raw = {"uplink": [{"name": "clip_norm", "max": 1.0}], "release": release}
+    raw = quadratic([0.0] * clients, {"name": "fedavg", "weights": "uniform"}, world, rounds, **more)
+    assert simulate(raw).pandas("steps").noise_std.tolist() == approx([sensitivity] * rounds, abs=1e-6)
+
+
 def matrix(coefficients: Sequence[float], folder: Path, **more: Any) -> MatrixRelease:
     path = folder / "coefficients.txt"
     path.write_text("\n".join(map(str, coefficients)))
@@ -81,17 +140,15 @@ def test_one_theta_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MatrixRelease, "_blt", ((0.9,), (0.5,)))
     release = MatrixRelease(multiplier=1.0, strategy="blt", separation=1)
     assert release.column(4) == approx([1, 0.5, 0.45, 0.405])
-    assert added(release, 4, 1.0) == approx([1, 0.5, 0.3, 0.22])
 
 
 @pytest.mark.parametrize(
-    ("strategy", "error"),
-    [("blt", 14.952975), ("banded", 15.688672), ("root", 16.540733)],
+    ("strategy", "bands", "error"),
+    [("blt", None, 14.952975), ("banded", 100, 15.688672), ("root", None, 16.540733), ("banded", 1, 100.0)],
 )
-def test_errors_of_prefix_sums(strategy: Any, error: float) -> None:
+def test_errors_of_prefix_sums(strategy: Any, bands: int | None, error: float) -> None:
     """The largest error of a sum of up to 1,000 steps, times what ten uses 100 steps apart can move, as other code has
     it."""
-    bands = 100 if strategy == "banded" else None
     release, one = MatrixRelease(multiplier=1.0, strategy=strategy, separation=100, bands=bands), {(1,): 1.0}
     if strategy == "root":  # added up for a unit impulse, as below, it would draw a million times
         inverse = release.column(1000) / (1 - 2 * np.arange(1000))
@@ -146,18 +203,32 @@ def test_the_same_bits_when_a_run_goes_on(release: Raw) -> None:
 
 @pytest.mark.parametrize(
     "release",
-    [{"name": "tree", "restart": 1}, {"name": "matrix", "strategy": "banded", "bands": 1, "separation": 1}],
-    ids=["tree", "matrix"],
+    [
+        {"name": "tree", "restart": 1},
+        {"name": "matrix", "strategy": "banded", "bands": 1, "separation": 1},
+        {"name": "matrix", "strategy": "file", "path": "one.txt"},
+    ],
+    ids=["tree", "banded", "file"],
 )
-def test_trees_of_a_step_and_one_coefficient_are_independent_noise(release: Raw, simulate: Simulate) -> None:
-    one = simulate({**CORRELATED, "release": {"name": "gaussian", "multiplier": 2.0}})
+def test_trees_of_a_step_and_one_coefficient_are_independent_noise(
+    release: Raw, simulate: Simulate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A matrix scales it by the root of the number of uses."""
+    (tmp_path / "one.txt").write_text("1\n")
+    monkeypatch.chdir(tmp_path)
     other = simulate({**CORRELATED, "release": {"multiplier": 2.0, **release}})
-    scale = (other.pandas("steps").noise_std / one.pandas("steps").noise_std).iloc[0]
-    if release["name"] == "tree":
-        assert (other.vectors()["w"] == one.vectors()["w"]).all()
-    assert other.info["privacy"]["epsilon"] == approx(
-        epsilon_of(math.sqrt(one.pandas("privacy").squared_weights.max()) / 2.0 / scale, 1e-5)
-    )
+    most = other.info["privacy"]["largest_uses"]
+    uses = {"tree": 1, "banded": len(other.pandas("steps")), "file": most}[release.get("strategy", "tree")]
+    one = simulate({**CORRELATED, "release": {"name": "gaussian", "multiplier": 2.0 * math.sqrt(uses)}})
+    assert other.vectors()["w"] == approx(one.vectors()["w"], abs=0.0 if uses == 1 else 1e-5)
+    assert other.info["privacy"]["epsilon"] == approx(one.info["privacy"]["epsilon"])
+
+
+@pytest.mark.parametrize("release", RELEASES.values(), ids=RELEASES)
+def test_no_noise_leaves_the_model(release: Raw, simulate: Simulate) -> None:
+    raw = {**CORRELATED, "privacy": None, "run": {"rounds": 3}}
+    found = simulate({**raw, "release": {"multiplier": 0.0, **release}})
+    assert (found.vectors()["w"] == simulate(raw).vectors()["w"]).all()
 
 
 def test_a_matrix_scaled_by_the_timeline_costs_what_one_use_costs(simulate: Simulate) -> None:

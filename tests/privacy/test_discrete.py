@@ -10,6 +10,7 @@ from conftest import Raw, Simulate, digits, override, quadratic
 from pytest import approx
 
 from raysim.laws.runs import PicklingPool, carried_out
+from raysim.parts.errors import BadValue
 from raysim.privacy.discrete import (
     DiscreteRelease,
     Rounded,
@@ -52,11 +53,18 @@ def test_a_run_whose_sums_wrap_around(simulate: Simulate) -> None:
     assert {*updates.up_bytes} == {2} and {*updates.norm_after} == {*updates.norm_before}  # three numbers of 4 bits
 
 
-def test_clients_round_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch, "rand", lambda n, generator: torch.tensor([0.4, 0.95]))
-    point = UplinkPoint(Size.dense(((2,),)), torch.Generator())
-    found = Rounded(grid=0.1, bits=16).send(torch.tensor([0.31, -0.77]), {}, point).vector
-    assert found.tolist() == approx([0.3, -0.8])
+def test_clients_round_by_hand(simulate: Simulate, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "rand", lambda *_, **__: torch.tensor([0.4, 0.95]))
+    algorithm, release = {"name": "fedavg", "weights": "uniform"}, {"name": "discrete", "multiplier": 0.0, "grid": 0.1}
+    raw = quadratic([[0.31, -0.77]], algorithm, {"dispatch": {"per_round": 1}}, 1, release=release)
+    assert simulate(raw).vectors()["w"].tolist() == approx([0.3, -0.8])
+
+
+def test_the_noise_of_one_client_by_hand() -> None:
+    """Of a sum of ten with z C = 1 it is 0.316228, of which the grid must be half or less."""
+    DiscreteRelease(multiplier=1.0, grid=0.1581).require(1.0, 10)
+    with pytest.raises(BadValue, match=r"got 0.316228 and 1 steps"):
+        DiscreteRelease(multiplier=1.0, grid=0.316228).require(1.0, 10)
 
 
 def test_rounding_is_right_on_average_and_keeps_to_its_norm() -> None:
@@ -99,6 +107,11 @@ def test_what_concentrated_privacy_costs() -> None:
     mu = math.sqrt(50) / 5
     assert epsilon_of(mu, 1e-5, concentrated_delta) == approx(7.077392, abs=2e-4)
     assert epsilon_of(mu, 1e-5) < epsilon_of(mu, 1e-5, concentrated_delta) < 7.077393
+    for nodes, multiplier, epsilon in (
+        (8, 10, 1.158151),
+        (10, 5, 2.813653),
+    ):  # one use of a tree of 128, of 1,000 steps
+        assert epsilon_of(math.sqrt(nodes) / multiplier, 1e-5, concentrated_delta) == approx(epsilon, rel=1e-3)
     assert epsilon_of(mu_of(2.0, 1e-5, concentrated_delta), 1e-5, concentrated_delta) == approx(2.0)
 
 

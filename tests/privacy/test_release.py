@@ -126,6 +126,13 @@ def test_noise_follows_the_largest_of_bounds_that_adapt(simulate: Simulate) -> N
     assert len({*ratios}) > 2 and all(ratios[oldest == 0] >= 0.5)
 
 
+def test_no_noise_on_what_is_clipped_leaves_the_bits_and_needs_no_account(simulate: Simulate) -> None:
+    for clip in ({"max": 0.3}, {"max": 0.3, "adapt": {"count_noise": 0.0}}):
+        raw = digits(algorithm=UNIFORM, uplink=[{"name": "clip_norm", **clip}], run__rounds=3)
+        noised = simulate({**raw, "release": {"name": "gaussian", "multiplier": 0.0}})
+        assert (noised.vectors()["w"] == simulate(raw).vectors()["w"]).all() and "privacy" not in noised.info
+
+
 def test_a_cohort_as_large_as_it_is_leaves_the_bits(simulate: Simulate) -> None:
     as_if = {**PRIVATE, "privacy": {"delta": 1e-5, "cohort": 3}}
     one, other = simulate(PRIVATE), simulate(as_if)
@@ -180,6 +187,30 @@ def test_a_dry_run_of_the_quickstart_knows_epsilon(tmp_path: Path) -> None:
     assert summary(result.run).facts["privacy"].startswith("epsilon 3.248377 for the most exposed client, 2.048157")
     assert found["epsilon_median"] == approx(2.048157, abs=1e-6) == table.epsilon.median()
     assert len(table) == 500 and table.epsilon.max() == found["epsilon"] == result.pandas("steps").epsilon.iloc[-1]
+
+
+@pytest.mark.parametrize(
+    ("picks", "delays", "multiplier", "squares", "epsilon"),
+    [
+        ([[0], [0]], [], 4.0, 4.0, 1.993091),  # both uses in one buffer of two
+        ([[0, 1], [0, 1]], [], 4.0, 2.0, 1.356467),  # in two steps
+        ([[0, 1], [0], [0], [0, 1], [1, 2], [0, 1]], [], 4.0, (4 / 1.511858) ** 2, 2.728984),  # 1, 2, 1, 0 and 1 uses
+        # Weights of 1, 1 / sqrt(2) and 1/2 by staleness, beside others of 1.
+        ([[0, 1], [0], [1], [0], [], [], [1]], [0.0, 1.0, 3.0], 1.0, 1 / 0.755929**2, None),
+    ],
+)
+def test_uses_in_a_timeline_by_hand(
+    picks: Any, delays: Any, multiplier: float, squares: float, epsilon: float | None, simulate: Simulate
+) -> None:
+    delay = {"name": "scripted", "delays": [delays or [0.0] * 6, *[[0.0] * 6] * 2]}
+    world = {"dispatch": {"picks": picks}, "delay": delay, "staleness": "rounds"}
+    algorithm = {"name": "fedbuff", "buffer": 2, "staleness": {"name": "poly", "exponent": 0.5}}
+    raw = quadratic([0.0, 1.0, 2.0], algorithm, world, len(picks), uplink=CLIP, privacy={"delta": 1e-5})
+    result = simulate({**raw, "release": {"name": "gaussian", "multiplier": multiplier}}, "--dry")
+    exposed = result.pandas("privacy").set_index("client").loc[0]
+    assert exposed.squared_weights == approx(squares, rel=1e-5)
+    if epsilon is not None:
+        assert exposed.epsilon == approx(epsilon, abs=1e-6) == result.info["privacy"]["epsilon"]
 
 
 def test_an_epsilon_is_met_or_ends_the_run(simulate: Simulate) -> None:

@@ -1,19 +1,16 @@
 """Transforms of what clients send: by hand, in bytes, and the same bits however a run is carried out."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from conftest import Raw, Simulate, computed, digits, quadratic
 from pytest import approx
 
 import raysim
 from raysim import ScenarioError, parse_scenario, run
-from raysim.algorithms import Inbox
-from raysim.terms import ClientState, Record
-from raysim.uplink.channel import Channel
-from raysim.uplink.sparse import TopNumbers
+from raysim.terms import ClientState
 
 U = [3.0, -1.0, 0.5, -4.0]
 SPARSE: Raw = {"name": "top_k", "share": 0.1, "memory": "ef14"}
@@ -24,29 +21,36 @@ COMPUTE = computed(1e7, 1e4, 1e5)
 @pytest.mark.parametrize(
     ("memory", "expected"),
     [
-        ("none", [[2.25, 2.25], [2.625, 2.25]]),
-        ("ef14", [[2.25, 2.25], [2.375, 2.25], [3.28125, 1.125]]),
-        ("ef21", [[2.25, 2.25], [2.625, 1.5], [3.0, 1.25]]),
+        ("none", [[2.25, 2.25, 3.75, -0.25], [2.625, 2.25, 3.375, -0.25]]),
+        ("ef14", [[2.25, 2.25, 3.75, -0.25], [2.375, 2.25, 3.625, -0.25], [3.28125, 1.125, 2.71875, 0.875]]),
+        ("ef21", [[2.25, 2.25, 3.75, -0.25], [2.625, 1.5, 3.375, 0.5], [3.0, 1.25, 3.0, 0.75]]),
     ],
 )
-def test_peers_step_towards_what_is_decoded(memory: str, expected: list[list[float]]) -> None:
-    """Two peers, x = (1, 3) and (5, -1), send their largest entry, and go half of the way: naive gossip, DeepSqueeze
-    and CHOCO. Their mean stays where it was."""
-    exact, kept = [torch.tensor([1.0, 3.0]), torch.tensor([5.0, -1.0])], [dict[int, Record](), dict[int, Record]()]
-    for first in expected:
-        sent = [
-            Channel("uplink", {0: TopNumbers(k=1, memory=memory)}, ((2,),))(x, own, draw)
-            for x, own in zip(exact, kept, strict=True)
-        ]
-        kept, decoded = [one.kept for one in sent], [one.vector for one in sent]
-        exact = [
-            Inbox({"w": exact[i]}, [{"w": decoded[1 - i]}], [0.5], {"w": decoded[i]}, 0.5).mixed("w") for i in (0, 1)
-        ]
-        assert exact[0].tolist() == first and (exact[0] + exact[1]).tolist() == [6, 2]
+def test_peers_step_towards_what_is_decoded(memory: str, expected: list[list[float]], simulate: Simulate) -> None:
+    """Two peers, trained to (1, 3) and (5, -1) at once, send their largest entry, and go half of the way: naive gossip,
+    DeepSqueeze and CHOCO. Their mean stays where it was."""
+    topology = {"name": "ring", "weights": "metropolis", "step": 0.5}
+    more: Raw = {"uplink": [{"name": "top_k", "k": 1, "memory": memory}], "topology": topology}
+    more["local__lr"] = {"name": "step", "start": 1.0, "factor": 1e-12, "milestones": [1]}
+    for rounds, models in enumerate(expected, start=1):
+        raw = quadratic([[1.0, 3.0], [5.0, -1.0]], "decfedavg", {}, rounds, **more)
+        assert simulate(raw).vectors()["w"].flatten().tolist() == models
 
 
-def draw(place: int) -> torch.Generator:
-    return torch.Generator().manual_seed(place)
+@pytest.mark.parametrize(
+    ("memory", "sent", "kept"),
+    [
+        ("ef14", [5.0, 5.0, 5.0, 32**0.5, 52**0.5], [1.25**0.5, 5**0.5, 11.25**0.5, 13**0.5, 7.25**0.5]),
+        ("ef21", [5.0, 26.25**0.5], [5.0, 26.25**0.5]),
+    ],
+)
+def test_a_memory_lasts_from_round_to_round(memory: str, sent: Any, kept: Any, simulate: Simulate) -> None:
+    """The update is U in each round. Sent are (3, 0, 0, -4) three times, (0, -4, 0, -4) and (6, 0, 0, -4), or with ef21
+    (3, 0, 0, -4) and U."""
+    algorithm, chain = {"name": "fedavg", "server": {"lr": 1e-12}}, [{"name": "top_k", "k": 2, "memory": memory}]
+    raw = quadratic([U], algorithm, {"dispatch": {"per_round": 1}}, len(sent), uplink=chain)
+    updates = simulate(raw).pandas("updates")
+    assert updates.norm_after.tolist() == approx(sent) and updates.memory_norm.tolist() == approx(kept)
 
 
 def test_a_state_is_the_same_after_a_file_held_it() -> None:
@@ -96,6 +100,22 @@ def test_computed_delays_budgets_and_tables_count_one_size(algorithm: str, simul
         seconds / updates.samples_seen, seconds.iloc[0] / updates.samples_seen.iloc[0], rtol=1e-6
     )
     assert simulate(raw, "--dry").pandas("updates").arrived_at.tolist() == result.pandas("updates").arrived_at.tolist()
+
+
+@pytest.mark.parametrize(
+    ("uplink", "seconds"),
+    [
+        ([], 0.896840),
+        (["quantise"], 0.299214),
+        ([{"name": "top_k", "share": 0.01, "index": "int32"}], 0.115936),
+    ],
+    ids=["float32", "int8", "sparse"],
+)
+def test_seconds_by_hand(uplink: Any, seconds: float, simulate: Simulate) -> None:
+    """A model of 199,210 numbers over a link of 1 MB/s up with a latency of 0.1 s, without computing."""
+    world = {"dispatch": {"per_round": 1}, "delay": computed(1e30, 1e6, 1e30, latency_s=0.1)}
+    raw = digits(algorithm="fedavg", model__hidden=[2656], world=world, uplink=uplink, run={"rounds": 1})
+    assert simulate(raw, "--dry").pandas("updates").arrived_at.tolist() == approx([seconds], abs=1e-6)
 
 
 def test_messages_of_peers_have_the_size_of_what_travels(simulate: Simulate) -> None:
