@@ -42,16 +42,19 @@ def evaluated(groups: Groups, subject: str | None = None) -> pd.DataFrame:
 
 
 def points(groups: Groups, frame: pd.DataFrame) -> pd.DataFrame:
-    """Returns one row for each group and round of an evaluated metric; or for each virtual time, where all runs were
-    evaluated by it.
+    """Returns one row for each group and round of an evaluated metric; or for each virtual time, where all runs of the
+    group were evaluated by it.
 
     mean, min, max, std and count are those of the value over runs, NaN if one of them has none; AXES are means over
     runs. std is the sample standard deviation, NaN for a single run.
     """
-    at = groups.evaluated_by
-    by = frame.groupby(["group", at])
-    values = with_nan(by["value"].agg(["mean", "min", "max", "std", "count"]), by["value"])
-    return values.join(by.agg(**{name: (name, "mean") for name in AXES if name != at})).reset_index()
+    found = []
+    for place, rows in by_group(frame):
+        by = rows.groupby(at := groups.groups[place].evaluated_by)
+        values = with_nan(by["value"].agg(["mean", "min", "max", "std", "count"]), by["value"])
+        axes = by.agg(**{name: (name, "mean") for name in AXES if name != at})
+        found.append(values.join(axes).reset_index().assign(group=place))
+    return pd.concat(found) if found else frame
 
 
 def by_group(frame: pd.DataFrame) -> Iterator[tuple[int, pd.DataFrame]]:

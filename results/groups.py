@@ -35,6 +35,13 @@ class RunGroup:
     """The runs to draw: one for each seed, finished rather than not, and the newest."""
 
     @property
+    def evaluated_by(self) -> str:
+        """The column by which evaluations of its runs are one point: virtual_time, where all were at equal times, or
+        round."""
+        timed = all("run.evaluate_every.virtual_time" in run.keys for run in self.drawn)
+        return "virtual_time" if timed else "round"
+
+    @property
     def first(self) -> Run:
         """The run that stands for the group in sections that show single runs."""
         return min(self.drawn, key=lambda run: run.info.get("seed") or 0)
@@ -87,13 +94,6 @@ class Groups:
     def axis(self) -> str:
         """The first axis: the column `virtual_time`, or `round`."""
         return "virtual_time" if self.timed else "round"
-
-    @property
-    def evaluated_by(self) -> str:
-        """The column by which evaluations of several runs are one point: virtual_time, where all were at equal times,
-        or round."""
-        timed = all("run.evaluate_every.virtual_time" in run.keys for run in self.drawn.runs)
-        return "virtual_time" if timed else "round"
 
     @cached_property
     def unit(self) -> str:
@@ -150,12 +150,12 @@ def _distinct(values: Sequence[Values], places: Sequence[int]) -> int:
 def _labels(keys: Sequence[str], scenarios: Sequence[dict[str, Value]]) -> list[str]:
     """Returns a label for each scenario from its values of the keys, such as `fedbuff, buffer=10`."""
     short = short_names(keys)
-    scenarios = [scenario | brief for scenario, brief in zip(scenarios, _names_of_parts(keys, scenarios), strict=True)]
+    scenarios = [scenario | brief for scenario, brief in zip(scenarios, names_of_parts(keys, scenarios), strict=True)]
     texts = [[_text(key, short[key], scenario) for key in keys if key in scenario] for scenario in scenarios]
     return [", ".join(found) or f"no {', '.join(short.values())}" for found in texts]
 
 
-def _names_of_parts(keys: Sequence[str], scenarios: Sequence[dict[str, Value]]) -> list[dict[str, Value]]:
+def names_of_parts(keys: Sequence[str], scenarios: Sequence[dict[str, Value]]) -> list[dict[str, Value]]:
     """Returns, for each scenario, the lists of parts among its values as their names, such as top_k+quantise, where
     these tell them apart."""
     found: list[dict[str, Value]] = [{} for _ in scenarios]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from results.compare import Comparison
+from results.groups import names_of_parts
 from results.paired import Paired
 from results.ranking import LEVEL, SIGNIFICANT
 from results.texts import precision, short_names, spread, written
@@ -36,6 +37,10 @@ def _compared(comparison: Comparison, percent: bool) -> TextTable:
     import pandas as pd
 
     frame, by, columns = comparison.frame, list(comparison.by), list(comparison.columns)
+    records: Any = frame.to_dict("records")
+    for place, brief in enumerate(names_of_parts([*by, *columns], records)):
+        for key, text in brief.items():
+            frame = frame.assign(**{key: frame[key].mask(frame.index == place, text)})
     names, usual = short_names([*by, *columns]), _usual(frame)
     several = frame["metric"].nunique() > 1
     heads: dict[str, None] = {}

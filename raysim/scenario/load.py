@@ -62,7 +62,8 @@ def _read_alone(path: Path, source: str) -> dict[str, Any]:
     try:
         raw = parse(require_file(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise ScenarioError(source, [Problem("", f"cannot be read: {error.strerror}")]) from error
+        cure = "; `raysim scenarios --copy scenarios` writes those of raysim" if not path.exists() else ""
+        raise ScenarioError(source, [Problem("", f"cannot be read: {error.strerror}{cure}")]) from error
     except ValueError as error:
         raise ScenarioError(source, [Problem("", f"must be YAML in UTF-8: {error}")]) from error
     if not isinstance(raw, dict):

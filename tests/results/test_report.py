@@ -89,6 +89,18 @@ def test_points_of_curves_are_means_over_seeds(tmp_path: Path) -> None:
     ]
 
 
+def test_each_line_has_the_points_at_which_its_own_runs_were_evaluated(tmp_path: Path) -> None:
+    timed = {"algorithm": {"name": "timed"}, "run": {"evaluate_every": {"virtual_time": 5.0}}}
+    for seed, rounds in enumerate(((1, 2), (2, 4))):
+        rows = [evaluation(of, 0.1 * of, virtual_time=5.0 * n) for n, of in enumerate(rounds, 1)]
+        made(tmp_path / f"t{seed}", {"evaluations": rows}, timed | {"seed": seed})
+    made(tmp_path / "r", {"evaluations": [evaluation(3, 0.5, virtual_time=7.0)]}, {"algorithm": {"name": "rounds"}})
+    groups = grouped(load(tmp_path))
+    found = points(groups, evaluated(groups))
+    times = {groups.label(place): rows["virtual_time"].tolist() for place, rows in found.groupby("group")}
+    assert times == {"timed": [5.0, 10.0], "rounds": [7.0]}
+
+
 def test_a_mean_over_runs_is_not_that_of_the_others_if_one_of_them_has_nan(tmp_path: Path) -> None:
     """As in comparisons: else a line would go on as if no run had diverged."""
     for seed, late in enumerate((0.5, math.nan)):
