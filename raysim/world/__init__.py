@@ -2,8 +2,9 @@
 
 from raysim.world.availability import Availability, Dropout
 from raysim.world.delay import Cost, Delay
-from raysim.world.directed_topology import DirectedRing, EquiDyn, EquiStatic, ExponentialGraph
+from raysim.world.directed_topology import DirectedRing, ExponentialGraph
 from raysim.world.distribution import Distribution
+from raysim.world.equi_topology import EquiDyn, EquiStatic
 from raysim.world.links import Links
 from raysim.world.matchings import Matcha, Matching
 from raysim.world.mixing import Neighbours, Weighting

@@ -61,7 +61,7 @@ def test_clients_round_by_hand(simulate: Simulate, monkeypatch: pytest.MonkeyPat
 
 
 def test_the_noise_of_one_client_by_hand() -> None:
-    """Of a sum of ten with z C = 1 it is 0.316228, of which the grid must be half or less."""
+    """One of ten clients adds 0.316228 where z C = 1, and the grid must be at most half of that."""
     DiscreteRelease(multiplier=1.0, grid=0.1581).require(1.0, 10)
     with pytest.raises(BadValue, match=r"got 0.316228 and 1 steps"):
         DiscreteRelease(multiplier=1.0, grid=0.316228).require(1.0, 10)

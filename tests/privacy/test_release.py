@@ -67,7 +67,7 @@ def test_noise_by_hand(simulate: Simulate) -> None:
 
 
 def test_noise_of_uneven_weights_by_hand(simulate: Simulate) -> None:
-    """Of 0.75 and 0.25, the sum is (0.9, 1.45), and the standard deviation 1.5."""
+    """With weights of 0.75 and 0.25, the sum is (0.9, 1.45), and the standard deviation 1.5."""
     algorithm = f"{__name__}:Uneven"
     assert noised(simulate, algorithm, 0.0, [0.5, -1.0]) == approx([0.9, 1.45])
     assert noised(simulate, algorithm, 1.0, [0.5, -1.0]) == approx([0.9 + 1.5 * 0.5, 1.45 - 1.5])

@@ -56,7 +56,7 @@ def test_a_bound_at_clients_is_one_of_the_aggregate(simulate: Simulate) -> None:
 
 
 def test_larger_layers_may_have_larger_bounds() -> None:
-    """Of 1 and of the square root of 3."""
+    """Layers of one and of three numbers get bounds of 1 and of the square root of 3."""
     bound = NormBound(max=2.0, layers="size")
     assert bounded(bound, [3.0, 0.0, -9.0, 0.0], ((1,), (3,))) == approx([1.0, 0.0, -1.732051, 0.0], abs=1e-6)
 

@@ -12,7 +12,7 @@ from peers_runs import GOSSIP, centers, last, peers
 
 import raysim
 from raysim.parts.errors import ScenarioError
-from raysim.world.directed_topology import EquiDyn, EquiStatic
+from raysim.world.equi_topology import EquiDyn, EquiStatic
 from raysim.world.matchings import Matcha, Matching, _plan, matchings
 from raysim.world.random_topology import ErdosRenyi, Regular
 from raysim.world.topology import Line
