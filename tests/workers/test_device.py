@@ -10,7 +10,8 @@ from conftest import digits
 import raysim
 from raysim.parts.process import isolated
 from raysim.scenario import parse_scenario
-from raysim.workers.workshop import CONTEXT_BYTES, STAND_IN, Workshop, open_device
+from raysim.workers.device import CONTEXT_BYTES, STAND_IN, open_device
+from raysim.workers.workshop import Workshop
 
 
 @pytest.fixture(autouse=True)
