@@ -37,7 +37,9 @@ def doctor(
     console = Terminal(highlight=False)
     with ending_by_signals(), console.status("examining the nodes"):
         nodes, missing = examined(first, inline=inline, address=address)
-    console.print(_table(nodes))
+    if any(one.answer for one in nodes):
+        console.print(f"software: {_shared(nodes)}", soft_wrap=True)
+        console.print(_table(nodes))
     cure = "see Ray's logs there, and whether raysim is installed there, in the Python that runs Ray"
     wrong = [f"{one.address}: could not be examined: {one.error}; {cure}" for one in nodes if one.answer is None]
     wrong += [missing] if missing else []
@@ -63,8 +65,15 @@ def doctor(
     raise typer.Exit(1 if wrong else 0)
 
 
+def _shared(nodes: list[OnNode[Node]]) -> str:
+    """Returns what software all nodes have; where they differ, `differences` says how."""
+    software = [node.answer.software for node in nodes if node.answer]
+    alike = {what: found for what, found in software[0].items() if all(one[what] == found for one in software)}
+    return ", ".join(f"{what} {found or 'none'}" for what, found in alike.items())
+
+
 def _table(nodes: list[OnNode[Node]]) -> RenderableType:
-    """Returns the software of the nodes, and what room they have."""
+    """Returns what room the nodes have, and whether they have the data."""
     import pandas as pd
 
     rows = []
@@ -75,6 +84,6 @@ def _table(nodes: list[OnNode[Node]]) -> RenderableType:
         room = {"memory free": decimal(node.room.free_memory), "disk free": decimal(node.room.free_disk)}
         data = f"{count(len(node.missing), 'path')} missing" if node.missing else "there"
         name = f"{place.address} (here)" if place.is_driver else place.address
-        rows.append({"node": name, **node.software, **shared, **room, "data": data})
+        rows.append({"node": name, **shared, **room, "data": data})
     frame = pd.DataFrame(rows).fillna("none")
     return plain_table(frame, frame.shape[1])
