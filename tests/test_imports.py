@@ -145,7 +145,7 @@ def test_every_algorithm_is_registered_under_the_name_of_its_file() -> None:
     for file in (ROOT / "raysim" / "algorithms").glob("[!_]*.py"):
         importlib.import_module(f"raysim.algorithms.{file.stem}")
     named = {part for family in (Central, Peer) for part in below(family) if names_of(part)}
-    assert {part for part in named if part.__module__.startswith("raysim.")} == set(ALGORITHMS)
+    assert {part for part in named if part.__module__.startswith("raysim.algorithms.")} == set(ALGORITHMS)
     for part in ALGORITHMS:
         file = part.__module__.rpartition(".")[2]
         assert names_of(part)[0] == file

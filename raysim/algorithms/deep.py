@@ -59,6 +59,6 @@ class Deep(Sliced):
     def direction(self, state: Record, arrivals: Arrivals, updates: Record, task: ServerTask) -> Direction:
         direction, others = super().direction(state, arrivals, updates, task)
         if STATISTICS in updates:
-            held, _ = task.held(arrivals, self.plain_weights(arrivals), "buffers")
+            held, _ = task.held(arrivals, self.discounted(arrivals, self.weights), "buffers")
             others["buffers"] = (updates[STATISTICS] / held).where(held > 0, state["buffers"])
         return direction, others

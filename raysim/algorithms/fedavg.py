@@ -12,7 +12,7 @@ from typing import Literal
 from raysim.algorithms.moving import Aggregating
 from raysim.algorithms.signatures import Arrivals, Direction, Problems, ServerTask, Setting
 from raysim.parts.errors import Problem
-from raysim.terms import Population, Record, Round
+from raysim.terms import Buffer, Population, Record, Round
 
 Weights = Literal["samples", "uniform", "expected", "population", "scaled"]
 
@@ -35,7 +35,7 @@ class FedAvg(Aggregating):
     clients, but does not sum to 1."""
 
     @property
-    def trigger(self) -> Round:
+    def trigger(self) -> Round | Buffer:
         return Round(late="discard")
 
     def problems(self, scenario: Setting) -> Problems:

@@ -6,23 +6,24 @@ Algorithm 1.
 Differences from the paper: clients do not first train on the public samples, which have no labels here; models that
 begin with their own weights may stand for that. A client computes its logits at the end of a round, not at the
 beginning of the next one. All public samples are compared in every round, and not a part of them. A client that was
-not picked for some rounds digests the newest consensus only. Late updates are discarded, or `buffer` is given, which is
-new. Logits are computed in eval mode.
+not picked for some rounds digests the newest consensus only. Logits are computed in eval mode. The server can step by a
+buffer, too, which is new: the consensus is then the mean of the logits by the factors S(s) of their staleness.
 """
 
 from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from raysim.algorithms.central import Central, needs_labels
+from raysim.algorithms.buffered import Buffered
+from raysim.algorithms.central import needs_labels
 from raysim.algorithms.signatures import Arrivals, Model, Problems, ServerTask, Setting, Task, Tensor
 from raysim.local import Local
 from raysim.parts.errors import Problem
-from raysim.parts.part import Count, Positive, Samples, Unit
-from raysim.terms import Buffer, Population, Record, Round
+from raysim.parts.part import Positive, Samples, Unit
+from raysim.terms import Population, Record
 
 
-class FedMD(Central):
+class FedMD(Buffered):
     """Clients keep their own models, and learn the mean of all clients' logits on public samples (Li, Wang 2019).
 
     A client first digests the consensus, then trains on its own samples, and sends its logits. The global model stays
@@ -39,12 +40,6 @@ class FedMD(Central):
     """Learning rate of the digestion. null: as `local.lr`."""
     digest_batch_size: Samples | None = None
     """Public samples in a mini-batch. null: as many as `local.batch_size`."""
-    buffer: Count | None = None
-    """How many updates make a consensus, as in fedbuff. null: those of a round."""
-
-    @property
-    def trigger(self) -> Round | Buffer:
-        return Round(late="discard") if self.buffer is None else Buffer(self.buffer)
 
     def problems(self, scenario: Setting) -> Problems:
         yield from needs_labels(scenario)
@@ -62,7 +57,9 @@ class FedMD(Central):
         return {"w": model.w, "buffers": model.buffers}
 
     def weigh(self, arrivals: Arrivals, population: Population) -> list[float]:
-        return [1 / len(arrivals) for _ in arrivals]
+        factors = self.factors(arrivals)
+        total = sum(factors) or 1.0
+        return [factor / total for factor in factors]
 
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
         trained = task.train(self._digested(task, message, self.personal(task, message, state)))
@@ -84,7 +81,9 @@ class FedMD(Central):
         return task.train(own, data=(task.public, consensus), loss=distance, stream=1, **dict(settings)).model
 
     def step(self, state: Record, arrivals: Arrivals, updates: Record, task: ServerTask) -> Record:
-        return {**state, "consensus": updates["logits"]} if "logits" in updates else state
+        if not any(self.factors(arrivals)):  # nobody reported, or all are too stale to count
+            return state
+        return {**state, "consensus": updates["logits"]}
 
     def personal(self, task: Task, message: Record, state: Record) -> Model:
         return task.received.replace(w=state["w"], buffers=state["buffers"])

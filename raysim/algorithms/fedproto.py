@@ -6,21 +6,22 @@ Algorithm 1 with equations (3), (6) and (7).
 Differences from the paper: clients of one architecture have the same initial values. As in the authors' code, the
 distance to a prototype is the mean squared difference, taken for each sample and not for the mean of a label. A global
 prototype is the mean over the samples of those who reported, without the second factor 1 / |N_j| of (6), and that of a
-label that nobody reported stays. Prototypes are computed in eval mode, after training. Late updates are discarded, or
-`buffer` is given, which is new.
+label that nobody reported stays. Prototypes are computed in eval mode, after training. The server can step by a buffer,
+too, which is new: a stale client's samples then count S(s) times each.
 """
 
 from collections.abc import Callable
 from typing import ClassVar, Literal
 
-from raysim.algorithms.central import Central, needs_labels
+from raysim.algorithms.buffered import Buffered
+from raysim.algorithms.central import needs_labels
 from raysim.algorithms.signatures import Arrivals, Model, Problems, ServerTask, Setting, Task, Tensor, Trained
 from raysim.parts.errors import Problem
-from raysim.parts.part import Count, NonNegative
-from raysim.terms import Buffer, Population, Record, Round
+from raysim.parts.part import NonNegative
+from raysim.terms import Population, Record
 
 
-class FedProto(Central):
+class FedProto(Buffered):
     """Clients keep their own models, and share the mean embeddings of their labels (Tan et al. 2022).
 
     The global model stays the initial one. A client predicts the label of the nearest prototype or, before there are
@@ -36,12 +37,6 @@ class FedProto(Central):
     predict: Literal["prototypes", "model"] = "prototypes"
     """What a client predicts with. prototypes: the labels' prototypes; one that is missing counts as twice as far away
     as the farthest. model: its own model, as if there were none."""
-    buffer: Count | None = None
-    """How many updates make new prototypes, as in fedbuff. null: those of a round."""
-
-    @property
-    def trigger(self) -> Round | Buffer:
-        return Round(late="discard") if self.buffer is None else Buffer(self.buffer)
 
     def embeds(self, scenario: Setting) -> bool:
         return True
@@ -62,7 +57,7 @@ class FedProto(Central):
         return {"w": model.w, "buffers": model.buffers}
 
     def weigh(self, arrivals: Arrivals, population: Population) -> list[float]:
-        return [1.0] * len(arrivals)
+        return self.factors(arrivals)
 
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
         from torch.nn.functional import one_hot
@@ -91,10 +86,10 @@ class FedProto(Central):
         if "sums" not in updates:
             return state
         sums, counts = updates["sums"], updates["counts"][:, None]
-        if not len(state["known"]):
-            return {**state, "prototypes": sums / counts.clamp(min=1), "known": counts[:, 0].sign()}
-        prototypes = (sums / counts.clamp(min=1)).where(counts > 0, state["prototypes"])
-        return {**state, "prototypes": prototypes, "known": counts[:, 0].sign().maximum(state["known"])}
+        prototypes, known = sums / counts.where(counts > 0, 1.0), counts[:, 0].sign()
+        if len(state["known"]):
+            prototypes, known = prototypes.where(counts > 0, state["prototypes"]), known.maximum(state["known"])
+        return {**state, "prototypes": prototypes, "known": known}
 
     def personal(self, task: Task, message: Record, state: Record) -> Model | Callable[[Tensor], Tensor]:
         import torch

@@ -76,7 +76,7 @@ class FjORD(Sliced):
         direction, others = super().direction(state, arrivals, updates, task)
         if STATISTICS not in updates or direction is None:
             return direction, others
-        weights, statistics = self.plain_weights(arrivals), state[STATISTICS].clone()
+        weights, statistics = self.discounted(arrivals, self.weights), state[STATISTICS].clone()
         for place, level in enumerate(task.population.levels):
             if held := sum(weight for weight, one in zip(weights, arrivals, strict=True) if one.level >= level):
                 statistics[place] = updates[STATISTICS][place] / held

@@ -38,7 +38,7 @@ class InclusiveFL(Deep):
         return None, None
 
     def weigh(self, arrivals: Arrivals, population: Population) -> Weights:
-        weights, levels = self.plain_weights(arrivals), _levels(arrivals)
+        weights, levels = self.discounted(arrivals, self.weights), _levels(arrivals)
         if not self.momentum or len(levels) < 2:
             return weights
         of = [arrival.level for arrival in arrivals]

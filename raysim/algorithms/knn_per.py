@@ -3,7 +3,8 @@
 Marfoq, Neglia, Vidal, Kameni, Personalized federated learning through local memorization, ICML 2022.
 
 Differences from the paper: neighbours are searched exactly, and memories have no limit. The weight of the neighbours'
-votes is a setting, where the authors choose the best of a grid.
+votes is a setting, where the authors choose the best of a grid. The server can step by a buffer, too, which is new: the
+model is then FedBuff's, and each architecture's moves by the updates of the buffer that are its own.
 """
 
 from __future__ import annotations
@@ -11,18 +12,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from raysim.algorithms.buffered import Buffered
 from raysim.algorithms.fedavg import FedAvg
-from raysim.algorithms.signatures import Problems, Setting, Task, Tensor
+from raysim.algorithms.signatures import Arrivals, Problems, Setting, Task, Tensor
 from raysim.parts.errors import Problem
 from raysim.parts.part import Count, Fraction, Positive
-from raysim.terms import Record
+from raysim.terms import Population, Record
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 
-class KNNPer(FedAvg):
+class KNNPer(Buffered, FedAvg):
     """FedAvg, and a client mixes the model's prediction with the labels of its nearest samples (Marfoq et al. 2022).
 
     Samples are near if their embeddings are. Where clients have several architectures, there is a model of each, which
@@ -58,6 +60,14 @@ class KNNPer(FedAvg):
         if scenario.run.save_clients:
             text = "must be false for knn_per, whose clients predict with their own samples, not with a model alone"
             yield Problem("run.save_clients", text)
+        if self.buffer is not None and self.weights not in ("samples", "uniform"):
+            text = "must be samples or uniform with a buffer, whose updates are not those of a round, got"
+            yield Problem("algorithm.weights", f"{text} {self.weights}")
+
+    def weigh(self, arrivals: Arrivals, population: Population) -> list[float]:
+        if self.buffer is None:
+            return super().weigh(arrivals, population)
+        return self.discounted(arrivals, "uniform" if self.weights == "uniform" else "samples")
 
     def personal(self, task: Task, message: Record, state: Record) -> Callable[[Tensor], Tensor]:
         import torch

@@ -17,7 +17,7 @@ from raysim.local.settings import Local
 from raysim.local.task import PREDICTED, Task
 from raysim.parts.errors import BadInput
 from raysim.parts.rng import generator, seed_globals
-from raysim.terms import Population, Record
+from raysim.terms import Arrival, Population, Record
 
 
 class Company(NamedTuple):
@@ -63,8 +63,9 @@ class ServerTask(Task):
         """Returns, for the arrivals of the step and a weight of each, the sum of the weights of those that hold a
         parameter, for each, (d,), and the sum of all, 0-d. A client holds its slice, without the rows of labels that it
         lacks in the last layer. With "buffers" as a third argument, it does so for the numbers of buffers."""
-        self.together: Sequence[tuple[ServerTask, Record]] = ()
-        """The tasks of the step for all models of the server whose clients reported, each with their updates."""
+        self.together: Sequence[tuple[ServerTask, Sequence[Arrival], Record]] = ()
+        """The tasks of the step for all models of the server whose clients reported, each with what arrived of them and
+        with their updates."""
         self.shared: Record = {}
         """What `step` has made for one of these models, and needs for the others, too: it may put entries in."""
         self.vector_flops = 0.0

@@ -137,7 +137,8 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
             self.server_task(gang, request.version, self.mine(part.variant.level, before), part.chunks, part.variant)
             for part in parts
         ]
-        together = [(task, part.updates) for task, part in zip(tasks, parts, strict=True) if part.updates]
+        pairs = zip(tasks, parts, strict=True)
+        together = [(task, part.request.arrivals, part.updates) for task, part in pairs if part.updates]
         shared: Record = {}
         for part, task in zip(parts, tasks, strict=True):
             task.together, task.shared = together, shared

@@ -122,7 +122,6 @@ ALGORITHMS: dict[str, tuple[Any, Raw]] = {
     "knn_per": ("knn_per", {}),
     "feddf": ({"name": "feddf", "server_epochs": 1}, {"server_data": SERVER}),
 }
-CONCURRENT: Raw = {"concurrency": 8}
 EACH = pytest.mark.parametrize("name", ALGORITHMS)
 
 
@@ -273,10 +272,6 @@ def test_a_student_begins_with_weights_from_a_file(simulate: Simulate, tmp_path:
 @pytest.mark.parametrize(
     ("name", "more"),
     [
-        *(
-            (name, {"algorithm": {"name": name, "buffer": 4}, "world__dispatch": CONCURRENT})
-            for name in ("fedmd", "fedproto")
-        ),
         ("fedmd", {"uplink": [{"name": "quantise", "bits": 8, "entries": ["logits"]}]}),
         ("fedproto", {"uplink": [{"name": "quantise", "bits": 8, "entries": ["sums"]}]}),
         ("feddf", {"uplink": [{"name": "top_k", "share": 0.1, "memory": "ef14"}, {"name": "clip_norm", "max": 1.0}]}),

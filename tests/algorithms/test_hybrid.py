@@ -78,7 +78,7 @@ def test_a_student_learns_what_its_teachers_predict_together(options: Raw, targe
     teachers = [task.received.replace(w=torch.tensor([0.0, 0.0, 0.0, logit])) for logit in (2.0, 4.0)]
     fit = {"server_optimizer": "sgd", "server_lr": 8.0, "server_epochs": 400, "server_batch_size": None}
     feddf = FedDF(**fit, **options)
-    assert feddf.target([(task, one) for one in teachers])[:, 1].tolist() == pytest.approx([target] * 5, abs=1e-6)
+    assert feddf.target([(1.0, task, one) for one in teachers])[:, 1].tolist() == pytest.approx([target] * 5, abs=1e-6)
     updates = {"w": torch.stack([teacher.w for teacher in teachers]), "statistics": torch.empty(2, 0)}
     start = feddf.model_copy(update={"server_epochs": 0}).step({}, arrivals(1, 3), updates, task)
     assert start["w"].tolist() == [0.0, 0.0, 0.0, 3.5]
@@ -104,7 +104,7 @@ def test_each_teacher_predicts_with_statistics_of_its_own() -> None:
 
     class Watched(FedDF):
         def target(self, teachers: Any) -> Tensor:
-            seen.extend(of.predict(teacher, of.x) for of, teacher in teachers)
+            seen.extend(of.predict(teacher, of.x) for _, of, teacher in teachers)
             return super().target(teachers)
 
     Watched(server_epochs=1).step({}, arrivals(1, 3), updates, task)

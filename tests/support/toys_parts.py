@@ -236,6 +236,15 @@ class Squared(StalenessFunction):
         return 1 / (1 + staleness) ** 2
 
 
+class Cutoff(StalenessFunction):
+    """Stale updates do not count."""
+
+    name: str = "cutoff"
+
+    def __call__(self, staleness: float) -> float:
+        return float(staleness == 0)
+
+
 class Mean(Central):
     """The mean of the updates."""
 
