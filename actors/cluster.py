@@ -85,11 +85,13 @@ class RayPool(Pool):
         """Gives a job to one worker, or to all workers of a gang. Only the first of a gang leaves values."""
         seats = crew.seats() if len(workers) > 1 else [None]
         assert job.request is not None
-        contents = [value.content for value in job.needs]  # as arguments of a call, Ray resolves them
+        candidates = [value.candidates for value in job.needs]
+        numbers = [len(contents) for contents in candidates]
+        contents = [content for found in candidates for content in found]  # as arguments of a call, Ray resolves them
         for worker, seat in zip(workers, seats, strict=True):
             values = 0 if seat and seat.rank else len(job.values)
             call = worker.actor.call.options(name=job.name, num_returns=1 + values)
-            answer = call.remote(job.request, seat, *contents)
+            answer = call.remote(job.request, seat, numbers, *contents)
             result, *left = answer if values else [answer]
             for value, content in zip(job.values, left, strict=False):
                 value.content = content
@@ -169,6 +171,10 @@ class RayPool(Pool):
             self.processes[worker.name] = worker.process = answer.process
 
     def _finish(self, job: Job[Any, Any], worker: Worker, done: Done) -> None:
+        for place in done.passed:
+            former = job.values[place].former
+            assert former is not None
+            job.values[place].content = former.content
         job.end(Outcome(done.result, worker.name, done.took, worker.process))
         self._queue.release(job)
 

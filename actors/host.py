@@ -4,10 +4,11 @@ import gc
 import sys
 import time
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any, NamedTuple, Self
 
 from actors.fault import Frame, Memory, describe, exhausted, frames_of, trace
-from actors.job import Gang, Request, Seat, Setup, Took, values_of
+from actors.job import Gang, Request, Seat, Setup, Took, Value, values_of
 from actors.process import Machine, Process, state_of_process, this_machine
 
 
@@ -31,6 +32,11 @@ class Done(NamedTuple):
 
     result: Any
     took: Took
+    passed: tuple[int, ...] = ()  # places of those values that the request brought and the job passes on
+
+
+class Passed(NamedTuple):
+    """Stands for the content of a value that the job passes on from its request, so that it is not stored again."""
 
 
 class Ready(NamedTuple):
@@ -95,28 +101,33 @@ class Host:
         self._state = self._state or state_of_process()
         return Ready(this_machine(), self._process())
 
-    def call(self, request: Request[Any, Any], seat: Seat | None, *contents: Any) -> Any:
+    def call(self, request: Request[Any, Any], seat: Seat | None, numbers: Sequence[int], *contents: Any) -> Any:
         """Carries out a request. Returns Done and the values that it leaves, or Failure and None for each value.
 
-        contents: those of the request's values. seat: the worker's place in the gang that carries it out; None without
-        a gang. Only the first member of a gang returns values.
+        contents: the candidates for the content of each of the request's values, the newest first. numbers: how many
+        each value has. seat: the worker's place in the gang that carries it out; None without a gang. Only the first
+        member of a gang returns values.
         """
-        leaves = 0 if seat and seat.rank else len(values_of(request.leaves()))
-        answer = self._failure or self._tried(self._call, request, leaves, seat, contents)
+        leaves = [] if seat and seat.rank else values_of(request.leaves())
+        answer = self._failure or self._tried(self._call, request, leaves, seat, _chosen(numbers, contents))
         if isinstance(answer, Failure):
-            answer = (answer, *[None] * leaves)
+            answer = (answer, *[None] * len(leaves))
         return answer if leaves else answer[0]
 
-    def _call(self, request: Request[Any, Any], leaves: int, seat: Seat | None, contents: Sequence[Any]) -> Any:
+    def _call(
+        self, request: Request[Any, Any], leaves: list[Value[Any]], seat: Seat | None, contents: list[Any]
+    ) -> Any:
         _fill(request, contents)
         self._state = self._state or state_of_process()  # a group without set-ups has none yet
         answer, took = timed(request.call, self._worker, self.gang(seat))
         if seat and seat.rank:
             return (Done(None, took),)
         left = values_of(answer.left)
-        if len(left) != leaves:
-            raise ValueError(f"{request.name} must leave {leaves} values, left {len(left)}")
-        return (Done(answer.result, took), *(value.content for value in left))
+        if len(left) != len(leaves):
+            raise ValueError(f"{request.name} must leave {len(leaves)} values, left {len(left)}")
+        passed = tuple(place for place, value in enumerate(left) if value is leaves[place].former)
+        contents = [Passed() if place in passed else value.content for place, value in enumerate(left)]
+        return (Done(answer.result, took, passed), *contents)
 
     def where(self) -> str:
         """Returns what error messages say of where this process is; empty if that is clear."""
@@ -131,6 +142,13 @@ def _fill(request: Request[Any, Any] | Setup, contents: Sequence[Any]) -> None:
     """Puts the contents into the values of a request or a set-up."""
     for value, content in zip(values_of(request), contents, strict=True):
         value.content = content
+
+
+def _chosen(numbers: Sequence[int], contents: Sequence[Any]) -> list[Any]:
+    """Returns the first content that is not passed on, for each value. The arguments are those of `Host.call`."""
+    left = iter(contents)
+    candidates = (list(islice(left, number)) for number in numbers)
+    return [next(content for content in found if not isinstance(content, Passed)) for found in candidates]
 
 
 def timed(call: Callable[..., Any], *args: Any) -> tuple[Any, Took]:

@@ -47,6 +47,17 @@ class Value(Generic[Content]):
 
     content: Content | Any = None
     job: Job[Any, Any] | None = None  # the job that will leave it; None once that job is done
+    former: Value[Content] | None = None
+    """The value of the job's request that the job may pass on in its place; None: none, or the job is done."""
+
+    @property
+    def candidates(self) -> list[Any]:
+        """Its content and, while its job is not done, those that the job may pass on in its place: the newest first."""
+        value, found = self, [self.content]
+        while value.job is not None and value.former is not None:
+            value = value.former
+            found.append(value.content)
+        return found
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles a value without its content, which the pool sends as its own argument.
@@ -60,7 +71,9 @@ class Answer(NamedTuple, Generic[Result, Left]):
     """What a request's `call` returns."""
 
     result: Result  # small: it is sent back to the process that submitted the job
-    left: Left  # values with their contents, as `Request.leaves` returns them
+    left: Left
+    """Values with their contents, in a named tuple. A value of the request may be passed on. It is not stored again if
+    it is the `former` of the value that `Request.leaves` returns in its place."""
 
 
 class Request(ABC, Generic[Result, Left]):
@@ -179,7 +192,7 @@ class Job(Generic[Result, Left]):
         self.outcome, self.request = outcome, None
         self.__dict__.pop("needs", None)  # like the request above, so that its values can be freed
         for value in self.values:
-            value.job = None
+            value.job = value.former = None  # else each would keep the one before it
 
 
 def values_of(holder: Any) -> list[Value[Any]]:

@@ -137,7 +137,9 @@ class LocalPool(Pool):
                 if worker is None or len(worker.calls) >= (1 if few else DEPTH):
                     return  # few jobs wait for an idle process, lest they queue behind another while one falls idle
                 self._queue.give(job)
-                worker.follow(Order(group, Host.call, (job.request, None), _parcels(job.needs)), job)
+                worker.follow(
+                    Order(group, Host.call, (job.request, None, [1] * len(job.needs)), _parcels(job.needs)), job
+                )
 
     # --- what comes back ----------------------------------------------------------------------------------------------
 
@@ -173,8 +175,8 @@ class LocalPool(Pool):
             self.processes[worker.name] = worker.process = answer.process
 
     def _finish(self, job: Job[Any, Any], worker: LocalWorker, done: Any, parcels: Sequence[Parcel]) -> None:
-        for value, parcel in zip(job.values, parcels, strict=True):
-            value.content = owned(parcel)
+        for place, (value, parcel) in enumerate(zip(job.values, parcels, strict=True)):
+            value.content = value.former.content if place in done.passed and value.former else owned(parcel)
         job.end(Outcome(done.result, worker.name, done.took, worker.process))
         self._queue.release(job)
 

@@ -25,11 +25,12 @@ class Kept(NamedTuple):
     note: Callable[[], Any] | None = None  # returns plain data to keep beside it, once the job is done
 
     def record_in(self, content: Any) -> Wire:
-        """Returns the record as named arrays. content: that of the value."""
+        """Returns the record as named arrays. content: that of the value. A bare array gets the name ""."""
         for index in self.place:
             content = content[index]
-        found: Wire = content.flat() if isinstance(content, ClientState) else content
-        return found
+        if isinstance(content, ClientState):
+            return content.flat()
+        return content if isinstance(content, dict) else {"": content}
 
 
 class Change(NamedTuple):

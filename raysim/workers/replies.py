@@ -7,14 +7,18 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from actors import Value
 from raysim.data.named import Shape
-from raysim.terms import ClientState, ModelKey, ModelSizes, Traffic, Vectors
+from raysim.terms import ClientState, ModelKey, ModelSizes, Traffic, Vectors, Wire
 
 MetricSums: TypeAlias = dict[str, float]
 """The sum of each metric over samples, such as `loss` and `accuracy`, and under `samples` the number of samples."""
 
 Numbers: TypeAlias = "dict[str, float | None]"
 """Numbers by name: metrics of `run.metrics`, or custom columns of the algorithm. None: not defined."""
+
+StateValues: TypeAlias = "dict[str, Value[np.ndarray | Wire]]"
+"""Each entry of the server's state. The message that goes with it is a separate value."""
 
 ClientWire: TypeAlias = ClientState[np.ndarray]
 """The state of a client or peer as it travels."""

@@ -20,6 +20,7 @@ from raysim.workers.replies import (
     Evaluated,
     MetricSums,
     Numbers,
+    StateValues,
     StepReply,
     TrainedClient,
 )
@@ -53,7 +54,7 @@ class First(NamedTuple):
     message: Value[Wire]
     received: tuple[Value[Wire], ...]  # the message as clients decode it; () if that is the message
     clients: dict[ModelKey, Value[ClientWire]]  # the first state of a client with the model of each key
-    state: Value[Wire]  # what of the server's state the message does not carry
+    state: StateValues
 
 
 @dataclass(frozen=True)
@@ -61,13 +62,14 @@ class FirstRequest(Request[None, First]):
     """Makes the first model."""
 
     name = "first"
+    entries: tuple[str, ...]  # names of the entries of the server's state
     changed: bool  # whether all clients decode something other than the message
     models: tuple[ModelKey, ...]  # of clients, the server's first
 
     def leaves(self) -> First:
         received = (Value[Wire](),) if self.changed else ()
         clients = {key: Value[ClientWire]() for key in self.models}
-        return First(Value(), received, clients, Value())
+        return First(Value(), received, clients, {name: Value() for name in self.entries})
 
     def call(self, worker: ServerHandlers, gang: Gang) -> Answer[None, First]:
         return worker.first(self)
@@ -126,7 +128,7 @@ class SteppedState(NamedTuple):
 
     message: Value[Wire]  # what clients are sent after it
     received: tuple[Value[Wire], ...]  # the same as they decode it; () if that is the message
-    state: Value[Wire]  # as in `First`
+    state: StateValues
 
 
 class StepNoise(NamedTuple):
@@ -150,15 +152,14 @@ class StepRequest(Request[StepReply, SteppedState]):
     arrivals: tuple[Arrival, ...]
     weights: tuple[Weight, ...] | None  # of the updates in their sum; None: the algorithm gets every update, stacked
     message: Value[Wire]  # what clients were sent before it
-    state: Value[Wire]  # before it, without what that message carries
-    entries: tuple[str, ...]  # names of all entries of the state
+    state: StateValues  # before it
     chunks: tuple[Value[Update], ...]  # what the training jobs left
     changed: bool  # whether all clients decode something other than the message
     noise: StepNoise | None = None  # of `release`
 
     def leaves(self) -> SteppedState:
         received = (Value[Wire](),) if self.changed else ()
-        return SteppedState(Value(), received, Value())
+        return SteppedState(Value(), received, {name: Value(former=old) for name, old in self.state.items()})
 
     def call(self, worker: ServerHandlers, gang: Gang) -> Answer[StepReply, SteppedState]:
         return worker.step(self, gang)

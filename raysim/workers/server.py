@@ -60,12 +60,12 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
         """Leaves the first message, the first state of any client, and each entry of the server's first state."""
         clients = {key: self.first_client(key) for key in request.models}
         message, received, state = self._first()
+        stored = records.store({name: state[name] for name in request.entries}, message, {}, {})
         sent: tuple[Value[Wire], ...] = tuple(Value(records.send(one)) for one in received)
         fresh: dict[ModelKey, Value[ClientWire]] = {
             key: Value(client.map(records.send)) for key, client in clients.items()
         }
-        stored = records.send(records.unsent(state, message))
-        return Answer(None, First(Value(records.send(message)), sent, fresh, Value(stored)))
+        return Answer(None, First(Value(records.send(message)), sent, fresh, stored))
 
     def _first(self) -> tuple[Record, tuple[Record, ...], Record]:
         """Returns the first message, the same as clients decode it if that differs, and the first state, flat."""
@@ -118,10 +118,12 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
     # --- steps --------------------------------------------------------------------------------------------------------
 
     def step(self, request: StepRequest, gang: Gang) -> Answer[StepReply, SteppedState]:
-        """Does the server step that makes the requested version of the model."""
+        """Does the server step that makes the requested version of the model.
+
+        An entry of the state that has not changed, or that the message carries, is not stored again.
+        """
         self.at(request.moment)
-        stored = {**request.message.content, **request.state.content}
-        state_before = records.receive({name: stored[name] for name in request.entries}, self.device)
+        state_before = records.receive(records.load(request.state, request.message.content), self.device)
         kept_before, noises, shadows = ServerState.of_flat(state_before)
         before, bound = self.adapting.apart(kept_before)
         parts = merged(self, request)
@@ -172,9 +174,9 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
             ),
             compared=in_order(parts, request.arrivals),
         )
+        state = records.store({name: whole[name] for name in request.state}, message, state_before, request.state)
         sent: tuple[Value[Wire], ...] = tuple(Value(records.send(one)) for one in received)
-        state = records.send(records.unsent(whole, message))
-        return Answer(reply, SteppedState(Value(records.send(message)), sent, Value(state)))
+        return Answer(reply, SteppedState(Value(records.send(message)), sent, state))
 
     def server_task(
         self, gang: Gang, version: int, state: Record, chunks: Sequence[int] = (), variant: Variant | None = None

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from conftest import Raw, digits
-from toys_jobs import DieLate, DieOnceTogether, DieTogether, Fail, LingerOnce, Tell
+from toys_jobs import DieLate, DieOnceTogether, DieTogether, Fail, LingerOnce, PassOn, PassOnTogether, Tell
 
 import raysim
 from actors import Group, InlinePool, Job, JobFailed, Pool, Request
@@ -97,6 +98,32 @@ def test_what_a_member_raises_is_told(ray_pool: Any) -> None:
         with pytest.raises(JobFailed, match=r"fail: ZeroDivisionError: of member \d") as caught:
             finish(ray_pool, Fail(ranks))
         assert "in call" in caught.value.traceback
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize("kind", [PassOn, PassOnTogether])
+@pytest.mark.slow
+def test_a_value_of_the_request_is_not_stored_again(ray_pool: Any, kind: type[PassOn]) -> None:
+    import ray
+
+    start(ray_pool, 2)
+    first, second = (ray_pool.put(np.full(1000, number)) for number in (1.0, 2.0))
+    job = ray_pool.submit("aggregator", kind(first, second))
+    after = finish(ray_pool, kind(job.left.new, job.left.second))
+    new, same, other = (value.content for value in job.left)
+    assert (same, other) == (second.content, first.content)
+    assert new not in (first.content, second.content)
+    assert ray.get(after.left.new.content).tolist() == [5.0] * 1000
+    assert [after.left.second.content, after.left.first.content] == [same, new]
+
+
+def test_in_this_process_a_value_of_the_request_is_left_as_it_is() -> None:
+    pool = InlinePool()
+    start(pool, 1)
+    first, second = pool.put([1]), pool.put([2])
+    new, same, other = finish(pool, PassOn(first, second)).left
+    assert (new.content, same.content, other.content) == ([2, 1], [2], [1])
+    assert same.content is second.content
 
 
 # --- aggregators ------------------------------------------------------------------------------------------------------

@@ -99,7 +99,7 @@ class Carry(Request[str, Carried]):
     mark: str = ""
 
     def leaves(self) -> Carried:
-        return Carried(Value(), Value())
+        return Carried(Value(), Value(former=self.same))
 
     def call(self, worker: Adder, gang: Gang) -> Answer[str, Carried]:
         if self.mark:
@@ -273,3 +273,32 @@ class Fail(LeavesNothing):
             raise ZeroDivisionError(f"of member {gang.rank}")
         gang.gather(None)
         return Answer(None, ())
+
+
+class Passed(NamedTuple):
+    """What passing on leaves."""
+
+    new: Value[Any]
+    second: Value[Any]
+    first: Value[Any]
+
+
+@dataclass(frozen=True)
+class PassOn(Request[None, Passed]):
+    """Leaves something new, and what it was given."""
+
+    name = "pass_on"
+    first: Value[Any]
+    second: Value[Any]
+
+    def leaves(self) -> Passed:
+        return Passed(Value(), Value(former=self.second), Value(former=self.first))
+
+    def call(self, worker: Any, gang: Gang) -> Answer[None, Passed]:
+        return Answer(None, Passed(Value(self.second.content + self.first.content), self.second, self.first))
+
+
+class PassOnTogether(PassOn):
+    """Done by all."""
+
+    together = True

@@ -12,6 +12,7 @@ import raysim
 from actors import InlinePool, Job, Request
 from raysim.data import federate
 from raysim.runs.execution import Execution
+from raysim.workers.records import load
 from raysim.workers.requests import SaveClientsRequest, StepRequest
 from raysim.workers.workbench import Workbench
 
@@ -34,9 +35,8 @@ class WitnessPool(InlinePool):
     @property
     def server_state(self) -> Arrays:
         """The server's state after its last step."""
-        request, job = next(pair for pair in reversed(self.seen) if isinstance(pair[0], StepRequest))
-        found = {**job.left.message.content, **job.left.state.content}
-        return {name: found[name] for name in request.entries}
+        _, job = next(pair for pair in reversed(self.seen) if isinstance(pair[0], StepRequest))
+        return load(job.left.state, job.left.message.content)
 
     @property
     def client_states(self) -> dict[int, Arrays]:

@@ -58,7 +58,7 @@ class ServerJobs:
         self.population = scenario.population(self.described.samples)
         self._changed = bool(scenario.downlink) and not scenario.sends_each
         models, self.groups = scenario.models, scenario.groups
-        first = FirstRequest(self._changed, (1.0, *models))
+        first = FirstRequest(self.described.state, self._changed, (1.0, *models))
         made = finished(pool, pool.submit(SERVER, first, label="make the first model")).left
         self._messages: dict[int, Value[Wire]] = {0: made.message}  # by version
         self._received = dict(enumerate(made.received)) if self._changed else self._messages  # as clients decode them
@@ -109,7 +109,6 @@ class ServerJobs:
             weights=None if weights is None else tuple(weights),
             message=self._messages[stepped.version - 1],
             state=self._state,
-            entries=self.described.state,
             chunks=tuple(chunk.left.update for chunk in chunks),
             changed=self._changed,
             noise=noise(self.scenario, self.plan, stepped, one_sum(weights), self.population.expected),
@@ -216,16 +215,17 @@ class ServerJobs:
         stepped: the step; None at the start.
         """
         version = stepped.version if stepped else 0
+        state = {f"state/{place}": Kept(value) for place, value in enumerate(self._state.values())}
         clients = self.training.kept(stepped) if stepped else {}
         received = {f"received/{version}": Kept(self._received[version])} if self._changed else {}
-        message = Kept(self._messages[version])
-        return {f"message/{version}": message, "state": Kept(self._state), **received, **clients}
+        return {f"message/{version}": Kept(self._messages[version]), **received, **state, **clients}
 
     def recall(self, checkpoint: Checkpoint) -> Committed:
         """Goes on from the records of a checkpoint, and returns them."""
         put: dict[str, Value[Any]] = {}
         for key, record in checkpoint.records().items():
-            put[key] = self.pool.put(ClientState.of_flat(record) if key.startswith("client/") else record)
+            of_client = key.startswith("client/")
+            put[key] = self.pool.put(ClientState.of_flat(record) if of_client else record.get("", record))
         committed = Committed({key: Kept(value) for key, value in put.items()})
         self.go_back(committed)
         self.training.recall(checkpoint.memory["simulation"]["training"])
@@ -238,7 +238,8 @@ class ServerJobs:
             if kind == "message" or self._changed:
                 versions.clear()  # training shares it
                 versions.update(committed.numbered(kind))
-        self._state = committed.records["state"].value
+        states = committed.numbered("state")
+        self._state = {name: states[place] for place, name in enumerate(self._state)}
         self.training.go_back(committed.numbered("client"))
 
     # --- the end ------------------------------------------------------------------------------------------------------
