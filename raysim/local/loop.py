@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from raysim.local.gradients import GradientPoint
+from raysim.local.gradients import Each, GradientPoint
 from raysim.local.model import Model
 from raysim.local.net import Net
 from raysim.local.outputs import LossFunction
@@ -23,6 +23,7 @@ from raysim.terms import Record
 
 LOADED = 8192  # samples to load at once; fixed, because results depend on it bit by bit
 BatchGradient = tuple[Tensor, Sequence[Tensor]]  # a batch's loss, 0-d, and the gradient of each parameter
+Plain = Callable[[Tensor, Tensor], BatchGradient]  # from the inputs and targets of a batch
 
 
 class Trained(NamedTuple):
@@ -89,28 +90,28 @@ def batches(samples: Samples, settings: Local, order: np.random.Generator) -> It
 def gradient_of(
     settings: Local,
     samples: int,
-    net: Net,
     part: Trainable,
-    loss: LossFunction | None,
+    plain: Plain,
+    each: Each,
     generator: Callable[[], torch.Generator],
 ) -> Callable[[Tensor, Tensor, BatchGradient | None], BatchGradient]:
     """Returns a function that takes the gradient of a batch as `local.gradients` say.
 
-    It gets the batch and, if that is taken already, its plain gradient. samples: how many are trained on.
+    It gets the batch and, if that is taken already, its plain gradient. samples: how many are trained on. plain, each:
+    take the gradient of a batch, and those of its samples.
     """
     if not (parts := settings.gradients):
-        return lambda x, y, ready: ready or net.gradients(x, y, part.parameters, loss)
+        return lambda x, y, ready: ready or plain(x, y)
     vector, views = part.flat()
     waiting: list[tuple[Tensor, BatchGradient]] = []  # the plain gradient of a batch that is taken already
 
     def take(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         is_ready = waiting and waiting[0][0] is x  # a part may ask for that of a piece of the batch
-        value, pieces = waiting.pop()[1] if is_ready else net.gradients(x, y, part.parameters, loss)
+        value, pieces = waiting.pop()[1] if is_ready else plain(x, y)
         torch._foreach_copy_(views, list(pieces))
         return value, vector
 
     expected = min(settings.batch_size or samples, samples) if settings.batches == "poisson" else None
-    each = partial(net.gradient_of_each, parameters=part.parameters, loss=loss)
     point = GradientPoint(part.w, part.pieces, generator, each, expected)
     for one in parts:
         take = partial(one.take, take, point)
@@ -170,6 +171,7 @@ def train(
     tolerance: float | Tensor | None = None,
     relative: bool = False,
     loss: LossFunction | None = None,
+    gradient: Plain | None = None,
     draws: Callable[[str], torch.Generator] = lambda purpose: torch.Generator(),
     kept: Record | None = None,
 ) -> Trained:
@@ -184,12 +186,19 @@ def train(
         raise BadValue(f"training needs at least one sample, got {len(samples)}")
     trained = net.part(part)
     step, added = Steps(settings, net, trained, kept), AddedGradient(correction, trained)
-    gradient = gradient_of(settings, len(samples), net, trained, loss, partial(draws, "gradients"))
+
+    def plain(x: Tensor, y: Tensor) -> BatchGradient:
+        if gradient is None or not len(y):
+            return net.gradients(x, y, trained.parameters, loss)
+        return gradient(x, y)
+
+    each = partial(net.gradient_of_each, parameters=trained.parameters, loss=loss)
+    take = gradient_of(settings, len(samples), trained, plain, each, partial(draws, "gradients"))
     augment = Augmenter(settings.augment, net.pixels, net.classes, partial(draws, "augment"))
     decay = 0.0 if settings.optimizer.decoupled else step.decay
     criterion = None if tolerance is None else Criterion(trained, decay, tolerance, relative)
     whole = settings.batch_size is None or settings.batch_size >= len(samples)
-    fast = not (added.by_gradient or part or loss or whole) and _may_be_fast(settings)
+    fast = not (added.by_gradient or part or loss or gradient or whole) and _may_be_fast(settings)
     first = last = None
     taken = 0
     with net.training(start, settings.precision):
@@ -198,7 +207,7 @@ def train(
             extra = None if added.by_gradient else added()
             if criterion is not None and taken % settings.epoch_steps(len(samples)) == 0:
                 net.mode(training=whole)
-                last, gradients = net.gradients(*samples.all, trained.parameters, loss)
+                last, gradients = plain(*samples.all)
                 net.mode(training=True)
                 if criterion.met(gradients, added(gradients) if added.by_gradient else extra):
                     break
@@ -208,7 +217,7 @@ def train(
             if fast and (descended := net.descend(x, y, lr, extra)) is not None:
                 last = descended
             else:
-                value, gradients = gradient(x, y, ready)
+                value, gradients = take(x, y, ready)
                 last = value if len(y) else last
                 step(gradients, added(gradients) if added.by_gradient else extra, lr)
                 trained.project()

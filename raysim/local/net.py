@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from raysim.local.batch_norm import spare_single_values
 from raysim.local.chain import Chain
 from raysim.local.first_state import FirstState, has_own_mode
+from raysim.local.head import entering, head_of
 from raysim.local.model import Model
 from raysim.local.outputs import LOSSES, LossFunction, cross_entropy
 from raysim.local.per_sample import gradient_of_each
@@ -18,9 +19,8 @@ from raysim.local.trainable import Trainable
 from raysim.models.equilibrium import Equilibrium, Solves
 from raysim.models.layers import BoundedLinear, norms_of, required_norms
 from raysim.models.layout import Layout, pairs_of
-from raysim.models.names import is_pattern, is_under, nearest
 from raysim.models.part import Norm
-from raysim.parts.errors import BadInput, BadValue
+from raysim.parts.errors import BadValue
 
 ALIKE = {nn.Sequential, nn.Flatten, nn.Linear, nn.ReLU}  # modules that are the same in training and in eval mode
 
@@ -71,7 +71,6 @@ class Net:
         norms, names = norms_of(self.module), [entry.name for entry in self.layout.entries]
         self.norms = [name for name in names if name.rpartition(".")[0] in norms]  # parameters of these
         self._equilibria = [m for m in self.module.modules() if isinstance(m, Equilibrium)]
-        self.nested: Callable[[Tensor, Tensor], tuple[Tensor, Sequence[Tensor]]] | None = None  # takes the gradients
         self._busy = False
         self._halved = False  # whether passes compute in bfloat16
         self.pixels: Pixels | None = None  # of inputs, if they are images
@@ -157,22 +156,8 @@ class Net:
 
     @cached_property
     def head(self) -> nn.Module:
-        """The module that was named; if none was, the first of the personal part or, where nothing is personal but by
-        patterns, the last linear layer.
-
-        Raises ValueError if there is neither.
-        """
-        modules: dict[str, nn.Module] = dict(self.module.named_modules(remove_duplicate=False))
-        if self._head is not None:
-            return modules[self._head]
-        if named := [one for one in self._personal if not is_pattern(one)]:
-            names = [name for name, _ in self.module.named_parameters(remove_duplicate=False)]
-            first = next(one for name in names for one in named if is_under(name, (one,)))
-            return modules[first] if first in modules else modules[first.rpartition(".")[0]]
-        linear = [m for name, m in self.module.named_modules() if isinstance(m, nn.Linear) and ".lora_" not in name]
-        if not linear:
-            raise BadValue("task.embed: the model must have a linear layer, or `model.personal`; it has neither")
-        return linear[-1]
+        """The module whose input is an embedding, see `head_of`."""
+        return head_of(self.module, self._head, self._personal)
 
     def rows_of(self, labels: Tensor) -> Tensor | None:
         """Returns which parameters some labels have, (size,) of 0 and 1: all but the rows of other labels in the head;
@@ -186,29 +171,10 @@ class Net:
                 view[labels.to(view.device)] = 1
         return rows
 
-    def named(self, name: str) -> nn.Module:
-        """Returns a sub-module. Raises ValueError if there is none of that name."""
-        modules: dict[str, nn.Module] = dict(self.module.named_modules(remove_duplicate=False))
-        del modules[""]
-        if name not in modules:
-            near = nearest(name, modules)
-            raise BadValue(f"task.embed: must be given the name of a sub-module, got {name!r}; nearest are {near}")
-        return modules[name]
-
-    @contextmanager
-    def entering(self, module: nn.Module) -> Iterator[list[Tensor]]:
-        """Gives a list to which what enters a sub-module is added whenever that is called."""
-        entered: list[Tensor] = []
-        hook = module.register_forward_pre_hook(lambda _, given: entered.append(given[0]))
-        try:
-            yield entered
-        finally:
-            hook.remove()
-
     @contextmanager
     def embedding(self, loss: LossFunction) -> Iterator[LossFunction]:
         """Makes a loss of outputs and targets of one that also takes what enters the head, with its gradient."""
-        with self.entering(self.head) as entered:
+        with entering(self.head) as entered:
             yield lambda output, target: loss(output, target, entered.pop().float())  # where it is halved
 
     def take_solves(self) -> Solves:
@@ -234,12 +200,6 @@ class Net:
         """
         if not len(y):  # a mini-batch that was drawn may hold no sample
             return self.w.new_zeros(()), [torch.zeros_like(parameter) for parameter in parameters]
-        if self.nested is not None and loss is None:
-            take, self.nested = self.nested, None
-            try:
-                return take(x, y)
-            finally:
-                self.nested = take
         self.seen += len(y)
         self.passes += 3 * len(y)
         if (
@@ -258,13 +218,7 @@ class Net:
     def gradient_of_each(
         self, x: Tensor, y: Tensor, parameters: list[nn.Parameter], loss: LossFunction | None = None
     ) -> tuple[Tensor, list[Tensor]]:
-        """Returns the loss of each sample of a batch, (n,), and its gradient for each parameter, (n, ...).
-
-        Raises ValueError if steps train several networks at once.
-        """
-        if self.nested is not None:
-            text = "must not have per_sample for an algorithm whose steps train several widths; leave it out"
-            raise BadInput("local.gradients", text)
+        """Returns the loss of each sample of a batch, (n,), and its gradient for each parameter, (n, ...)."""
         self.seen += len(y)
         self.passes += 3 * len(y)
         with torch.autocast(self.device.type, torch.bfloat16) if self._halved else nullcontext():
@@ -276,7 +230,7 @@ class Net:
         Returns the batch's loss before the step, 0-d. Does nothing and returns None if `Chain` is not made for the
         module or the batch. extra: a vector (size,) that is added to the gradient, or None.
         """
-        if self.nested is not None or not self._chain or self._halved or not self._chain.takes(x, y):
+        if not self._chain or self._halved or not self._chain.takes(x, y):
             return None
         batch = y.shape[0]
         self.seen += batch

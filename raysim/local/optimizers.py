@@ -1,7 +1,7 @@
 """Optimisers: what moves the parameters in a training, given gradients. To add one, put it into `OPTIMIZERS`."""
 
 from abc import abstractmethod
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from pydantic import model_validator
 
@@ -10,7 +10,6 @@ from raysim.schedules import Schedulable
 from raysim.terms import Tensor
 
 State = dict[str, "Tensor"]  # vectors (n,) by name
-BESIDE = ("lr", "weight_decay")  # keys that all optimisers share
 
 
 class Optimizer(Schedulable):
@@ -23,14 +22,6 @@ class Optimizer(Schedulable):
     keep: bool = False
     """Whether each client or peer keeps the state from one training to the next, as part of its own state. Otherwise
     every training starts afresh. Only trainings of stream 0, which is the default of `task.train`, use it."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _beside(cls, given: Any) -> Any:
-        for key in BESIDE if isinstance(given, dict) else ():
-            if key in given and key not in cls.model_fields:
-                raise ValueError(f"{key} must be set in `local`, as `{key}: {given[key]}`, not in its block")
-        return given
 
     def init(self, w: Tensor) -> State:
         """Returns the state before the first step: vectors like w, (n,), or none."""

@@ -72,16 +72,6 @@ def grouped(groups: tuple[ParameterGroup, ...], weight_decay: float, net: Net, p
     return Grouped(factors, decay)
 
 
-# Where keys are that stand beside the optimiser in the blocks of other programs.
-ELSEWHERE = {
-    **dict.fromkeys(("momentum", "dampening", "nesterov"), "optimizer: {{name: sgd, {key}: {value}}}"),
-    **dict.fromkeys(("betas", "eps"), "optimizer: {{name: adam, {key}: {value}}}"),
-    "sam": "gradients: [{{name: sam, radius: {value}}}]",
-    **dict.fromkeys(("clip", "clip_norm", "max_norm"), "gradients: [{{name: clip_norm, max: {value}}}]"),
-    "clip_value": "gradients: [{{name: clip_value, max: {value}}}]",
-    "accumulate": "gradients: [{{name: accumulate, micro_batch: {value}}}]",
-}
-
 _augmentation = partial(as_function, base=Augmentation)
 
 
@@ -119,14 +109,10 @@ class Local(Schedulable):
 
     @model_validator(mode="before")
     @classmethod
-    def _elsewhere(cls, given: Any) -> Any:
-        """Says where keys stand that other programs have here. A block `optimizer` without a name is that of sgd."""
-        if not isinstance(given, dict):
-            return given
-        for key in ELSEWHERE.keys() & given.keys():
-            written = ELSEWHERE[key].format(key=key, value=given[key])
-            raise ValueError(f"{key} must stand in its own block; write {written}")
-        if isinstance(block := given.get("optimizer"), dict) and block and "name" not in block:
+    def _usual_optimizer(cls, given: Any) -> Any:
+        """Makes of a block `optimizer` without a name that of sgd."""
+        block = given.get("optimizer") if isinstance(given, dict) else None
+        if isinstance(block, dict) and block and "name" not in block:
             return {**given, "optimizer": {"name": "sgd", **block}}
         return given
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from functools import cache, partial
 from inspect import Parameter, signature
 from typing import Any, ClassVar
@@ -13,8 +13,10 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from raysim.data.named import in_pieces
+from raysim.local.gradients import PerSample
+from raysim.local.head import entering, named
 from raysim.local.logged import Logged
-from raysim.local.loop import Trained, batches, train
+from raysim.local.loop import Plain, Trained, batches, train
 from raysim.local.model import Model
 from raysim.local.nested import Inner, Nested
 from raysim.local.net import Net
@@ -23,7 +25,7 @@ from raysim.local.samples import Augmenter, Samples
 from raysim.local.settings import Local
 from raysim.local.trainable import Correction
 from raysim.models.layout import LayerBlock
-from raysim.parts.errors import BadValue, nearest
+from raysim.parts.errors import BadInput, BadValue, nearest
 from raysim.parts.rng import stream_of, torch_seed
 from raysim.terms import Moment, Population, Record
 
@@ -141,7 +143,7 @@ class Task:
         loss: LossFunction | None = None,
         embedded: bool = False,
         stream: int = 0,
-        gradient: Callable[[Tensor, Tensor], tuple[Tensor, Sequence[Tensor]]] | None = None,
+        gradient: Plain | None = None,
         **settings: Any,
     ) -> Trained:
         """Trains a model from `start`, as the scenario's `local:` says, and returns the result.
@@ -170,8 +172,11 @@ class Task:
         """
         local = _changed(self.local, settings) if settings else self.local
         self._require_trainable(part, tolerance, embedded and loss is None)
+        if gradient is not None and any(isinstance(one, PerSample) for one in local.gradients):
+            text = "must not have per_sample for an algorithm whose steps train several widths; leave it out"
+            raise BadInput("local.gradients", text)
         seen, own = self._net.seen, not isinstance(data, tuple) or data[0] is not self._shown
-        with self._net.embedding(loss) if embedded and loss else nullcontext(loss) as of_batch, self._steps(gradient):
+        with self._net.embedding(loss) if embedded and loss else nullcontext(loss) as of_batch:
             trained = train(
                 self._net,
                 start,
@@ -183,6 +188,7 @@ class Task:
                 tolerance=tolerance,
                 relative=relative,
                 loss=of_batch,
+                gradient=gradient,
                 draws=cache(lambda purpose: self.generator(f"{purpose} {stream}")),
                 kept=self.optimizer if stream == 0 and self.optimizer and self._goes_on(local) else None,
             )
@@ -223,15 +229,6 @@ class Task:
         order = stream_of(seed, f"train {stream}")(client, number)
         self._net.seed(int(order.integers(2**63)))
         return order
-
-    @contextmanager
-    def _steps(self, gradient: Callable[[Tensor, Tensor], tuple[Tensor, Sequence[Tensor]]] | None) -> Iterator[None]:
-        """Lets a function give the gradients of steps within the block; None: the loss does."""
-        self._net.nested = gradient
-        try:
-            yield
-        finally:
-            self._net.nested = None
 
     def nested(self, levels: Sequence[float], statistics: Tensor) -> Nested:
         """Returns the networks of the client's level and of narrower ones, which share their parameters.
@@ -313,8 +310,8 @@ class Task:
         personal, its last linear layer. Raises ValueError if the model has no such sub-module.
         """
         self._net.passes += len(inputs)
-        module = self._net.head if at is None else self._net.named(at)
-        with self._net.entering(module) as entered, self._net.evaluating(model) as whole:
+        module = self._net.head if at is None else named(self._net.module, at)
+        with entering(module) as entered, self._net.evaluating(model) as whole:
             for batch in in_pieces(inputs, PREDICTED):
                 whole(batch)
         return torch.cat(entered)
