@@ -10,9 +10,7 @@ from raysim.metrics.classification import (
     Dice,
     ExactMatch,
     IoU,
-    MacroF1,
-    MacroPrecision,
-    MacroRecall,
+    Macro,
     Perplexity,
     TopK,
 )
@@ -20,7 +18,7 @@ from raysim.metrics.metric import FunctionMetric, Metric
 from raysim.metrics.regression import MAE, R2, RMSE
 
 METRICS: tuple[type[Metric], ...] = (
-    *(MacroF1, MacroPrecision, MacroRecall, BalancedAccuracy, TopK, AUROC, AveragePrecision, ECE, MCC),
+    *(Macro, BalancedAccuracy, TopK, AUROC, AveragePrecision, ECE, MCC),
     *(Perplexity, ExactMatch, F1, IoU, Dice, RMSE, MAE, R2, FunctionMetric),
 )
 

@@ -37,11 +37,14 @@ class LabelMetric(ClassificationMetric):
     """The base of means over labels."""
 
     needs: ClassVar[str | None] = "labels or several labels"
-    function: ClassVar[str]
-    """The function of torchmetrics, without the kind of its labels."""
     occurring: ClassVar[bool] = False
     """Whether the mean is over labels that occur; else it is over those that occur or are predicted or, where samples
     have several labels, over all."""
+
+    @property
+    def function(self) -> str:
+        """The function of torchmetrics, without the kind of its labels."""
+        return self.name
 
     def score(self, probabilities: Tensor, labels: Tensor, classes: int, by: Any) -> Any:
         several, mean = labels.is_floating_point(), "none" if self.occurring else "macro"
@@ -57,44 +60,32 @@ class LabelMetric(ClassificationMetric):
         return samples > 0
 
 
-class MacroF1(LabelMetric):
-    """F1 score, the mean over labels that occur or are predicted."""
+class Macro(LabelMetric):
+    """F1 score, precision or recall, the mean over labels that occur or are predicted."""
 
-    function: ClassVar[str] = "f1_score"
+    name: Literal["macro_f1", "macro_precision", "macro_recall"] = "macro_f1"
 
-    name: str = "macro_f1"
-
-
-class MacroPrecision(LabelMetric):
-    """Precision, the mean over labels that occur or are predicted."""
-
-    function: ClassVar[str] = "precision"
-
-    name: str = "macro_precision"
-
-
-class MacroRecall(LabelMetric):
-    """Recall, the mean over labels that occur or are predicted."""
-
-    function: ClassVar[str] = "recall"
-
-    name: str = "macro_recall"
+    @property
+    def function(self) -> str:
+        return "f1_score" if self.name == "macro_f1" else self.name.removeprefix("macro_")
 
 
 class BalancedAccuracy(LabelMetric):
     """Recall, the mean over labels that occur."""
 
     needs: ClassVar[str | None] = "labels"
-    function: ClassVar[str] = "recall"
     occurring: ClassVar[bool] = True
 
     name: str = "balanced_accuracy"
+
+    @property
+    def function(self) -> str:
+        return "recall"
 
 
 class AveragePrecision(LabelMetric):
     """Average precision of each label against the rest, the mean over labels that occur."""
 
-    function: ClassVar[str] = "average_precision"
     occurring: ClassVar[bool] = True
 
     name: str = "average_precision"
@@ -103,7 +94,6 @@ class AveragePrecision(LabelMetric):
 class AUROC(LabelMetric):
     """Area under the ROC curve of each label against the rest, the mean over labels that occur, but not alone."""
 
-    function: ClassVar[str] = "auroc"
     occurring: ClassVar[bool] = True
 
     name: str = "auroc"
@@ -159,8 +149,7 @@ class Perplexity(Metric):
         return outputs.log_softmax(-1).gather(1, labels[:, None])[:, 0], labels
 
     def compute(self, outputs: Tensor, labels: Tensor) -> Any:
-        found = outputs if outputs.ndim == 1 else self.reduced(outputs, labels)[0]
-        return (-found.double().mean()).exp()
+        return (-outputs.double().mean()).exp()
 
 
 class ExactMatch(Metric):
@@ -183,8 +172,7 @@ class ExactMatch(Metric):
         return whole.float(), whole.long()
 
     def compute(self, outputs: Tensor, labels: Tensor) -> Any:
-        found = outputs if outputs.ndim == 1 else self.reduced(outputs, labels)[0]
-        return found.mean()
+        return outputs.mean()
 
 
 class F1(Metric):
@@ -220,14 +208,13 @@ class IoU(Metric):
         return outputs.argmax(-1).masked_fill(outputs.isnan().any(-1), -1), labels  # -1: no label
 
     def compute(self, outputs: Tensor, labels: Tensor) -> Any:
-        found = self.reduced(outputs, labels)[0] if outputs.is_floating_point() else outputs
         if several := labels.is_floating_point():
             true = labels > 0.5
-            hits, sizes = (found & true).sum(0), found.sum(0) + true.sum(0)
+            hits, sizes = (outputs & true).sum(0), outputs.sum(0) + true.sum(0)
         else:
-            most = int(max(found.max(), labels.max())) + 1
-            hits = labels[found == labels].bincount(minlength=most)
-            sizes = found[found >= 0].bincount(minlength=most) + labels.bincount(minlength=most)
+            most = int(max(outputs.max(), labels.max())) + 1
+            hits = labels[outputs == labels].bincount(minlength=most)
+            sizes = outputs[outputs >= 0].bincount(minlength=most) + labels.bincount(minlength=most)
         counts = (sizes > 0) | several
         counts[[one for one in self.ignore if one < len(counts)]] = False
         return self.share(hits.double(), sizes)[counts].nan_to_num().mean()
