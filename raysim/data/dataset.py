@@ -74,7 +74,9 @@ class Dataset:
     mean, std: by channel, of the training images scaled to 0..1; images are normalised with them on the device. Both
     are empty where x is float32, which is used as it is. num_classes: number of a model's outputs: the number of
     labels, or of targets for squared_error, or 0 where the output is the loss itself. meaning: what inputs and labels
-    are; None where types and shapes tell it. notes: what was done otherwise than asked, each with its key.
+    are; None where types and shapes tell it. standardise: whether inputs, floats, are still to be shifted and scaled to
+    mean 0 and deviation 1 over the training samples; they may be float64 until then. notes: what was done otherwise
+    than asked, each with its key.
     """
 
     train: Split
@@ -84,4 +86,5 @@ class Dataset:
     std: tuple[float, ...] = ()
     loss: Loss = "cross_entropy"
     meaning: Meaning | None = None
+    standardise: bool = False
     notes: tuple[str, ...] = ()

@@ -9,6 +9,7 @@ import numpy as np
 from raysim.data.dataset import IGNORED, Dataset, Loss, Split
 from raysim.data.meaning import InputMeaning, LabelMeaning, Meaning
 from raysim.data.named import are_pixels, by_name, shape_of
+from raysim.data.sources.inputs import scaled_by, scaled_like
 from raysim.data.sources.source import Source
 from raysim.data.sources.subset import balanced
 from raysim.parts.errors import BadValue
@@ -22,13 +23,19 @@ def load(data: Source) -> Dataset:
     if wrong := wrong_with(dataset, data.classes):
         where = f" of {path!r}" if path else ""
         raise BadValue(f"{data.name}.load{where}: {wrong}")
-    splits = {"train": dataset.train, "test": dataset.test}
-    for name, split in splits.items():  # of which most sources have taken as many as they should
-        if (limit := getattr(data, key := f"{name}_samples")) not in (None, len(split)):
-            splits[name] = balanced(split, limit, dataset.num_classes, key)
-    dataset = replace(dataset, train=splits["train"], test=splits["test"])
-    columns = {name: len(set(values.tolist())) for name, values in dataset.train.columns.items()}
-    return replace(dataset, meaning=replace(dataset.meaning or meaning_of(dataset), columns=columns))
+    train, test = (
+        split if limit in (None, len(split)) else balanced(split, limit, dataset.num_classes, key)
+        for split, limit, key in (  # of which most sources of images have taken as many as they should
+            (dataset.train, data.train_samples, "train_samples"),
+            (dataset.test, data.test_samples, "test_samples"),
+        )
+    )
+    columns = {name: len(set(values.tolist())) for name, values in train.columns.items()}
+    meaning = replace(dataset.meaning or meaning_of(dataset), columns=columns)
+    if dataset.standardise:
+        meaning = replace(meaning, inputs=scaled_like(train.x, meaning.inputs))
+        train, test = (replace(split, x=scaled_by(split.x, meaning.inputs)) for split in (train, test))
+    return replace(dataset, train=train, test=test, meaning=meaning)
 
 
 def meaning_of(dataset: Dataset) -> Meaning:
@@ -53,13 +60,14 @@ def wrong_with(found: Any, classes: int | None = None) -> str | None:
         return f"num_classes: must be an int, got {type(found.num_classes).__name__}; convert it, with int"
     splits = {"train": found.train, "test": found.test}
     for name, split in splits.items():
-        if wrong := next(_of_split(split), None) or next(_of_labels(found, split), None):
+        stored = STORED | {"float64"} if found.standardise else STORED
+        if wrong := next(_of_split(split, stored), None) or next(_of_labels(found, split), None):
             return f"{name}: {wrong}"
     return next(_of_both(found, classes), None)
 
 
-def _of_split(split: Any) -> Iterator[str]:
-    """Yields what is wrong with the types, shapes and values of a split."""
+def _of_split(split: Any, stored: set[str]) -> Iterator[str]:
+    """Yields what is wrong with the types, shapes and values of a split. stored: types that inputs may have."""
     if not isinstance(split, Split):
         yield f"must be a raysim.data.Split, got {type(split).__name__}"
         return
@@ -72,7 +80,7 @@ def _of_split(split: Any) -> Iterator[str]:
         return
     for key, x in by_name(split.x).items():
         kind = str(x.dtype)
-        if kind not in STORED and not (kind == "bool" and key != "x"):
+        if kind not in stored and not (kind == "bool" and key != "x"):
             yield f"{key} must be uint8, int16, int32 or float32, got {kind}; convert it, with astype"
         if kind == "uint8" and key == "x" and x.ndim != 4:
             yield f"images must be (n, height, width, channels), got shape {x.shape}"
@@ -113,7 +121,8 @@ def _of_both(dataset: Dataset, classes: int | None) -> Iterator[str]:
     """Yields what does not fit together in the splits and their description."""
     of_both = {"train": dataset.train.x, "test": dataset.test.x}
     kinds = {name: ", ".join(str(one.dtype) for one in by_name(x).values()) for name, x in of_both.items()}
-    if kinds["train"] != kinds["test"]:  # bytes are scaled where they are used, and floats are not
+    # Bytes are scaled where they are used, and floats are not.
+    if kinds["train"] != kinds["test"] and not dataset.standardise:
         yield f"x: must have the same type in both splits, got {kinds}"
     shapes = {name: shape_of(x) for name, x in of_both.items()}
     if shapes["train"] != shapes["test"]:

@@ -90,14 +90,6 @@ def together(x: Any, others: Any) -> Any:
     return np.concatenate([x, others])
 
 
-def same(x: Any, others: Any) -> bool:
-    """Whether inputs are equal; NaN equals itself."""
-    one, two = by_name(x), by_name(others)
-    return one.keys() == two.keys() and all(
-        np.array_equal(array, two[name], equal_nan=array.dtype.kind == "f") for name, array in one.items()
-    )
-
-
 def are_pixels(x: Any) -> bool:
     """Whether inputs are images of bytes, (n, height, width, channels)."""
     return isinstance(x, np.ndarray) and x.dtype == np.uint8

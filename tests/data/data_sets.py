@@ -6,7 +6,7 @@ import numpy as np
 from conftest import Raw
 from pydantic import TypeAdapter
 
-from raysim.data import SERVER_DATA, SOURCES, Dataset, Federation, OneOfSources, ServerData, federate, federated
+from raysim.data import SERVER_DATA, SOURCES, Dataset, Federation, OneOfSources, ServerData, federate, federated, loaded
 from raysim.data.federation.server import NoServerData, Public
 from raysim.data.sources.images import Digits
 from raysim.parts.part import OneOf, Part, as_tuples
@@ -24,9 +24,7 @@ def part(**settings: Any) -> Any:
 
 def load(**settings: Any) -> Dataset:
     among = {} if "clients" in settings else {"clients": 2, "partition": "iid"}
-    dataset = part(**among, **settings).load()
-    assert isinstance(dataset, Dataset)
-    return dataset
+    return loaded.load(part(**among, **settings))
 
 
 def digits(**settings: Any) -> Any:

@@ -12,6 +12,7 @@ from data_sets import load, part
 from torch import Tensor, nn
 
 from raysim import RunFailed, ScenarioError, parse_scenario, run
+from raysim.data import loaded
 from raysim.parts.rng import generator
 from results.yaml import parse
 
@@ -85,7 +86,7 @@ def test_a_module_gets_a_series_as_it_is_and_the_run_s_folder_keeps_its_scaling(
     info = run(parse_scenario(scenario({}, model=Last()) | {"data": data}), out=tmp_path, inline=True).info
     inputs = info["data"]["inputs"]
     assert (inputs["kind"], inputs["shape"]) == ("series", [12, 4])
-    assert data.load().train.x * inputs["std"] + inputs["mean"] == pytest.approx(x[_rows(x, data)], abs=1e-4)
+    assert loaded.load(data).train.x * inputs["std"] + inputs["mean"] == pytest.approx(x[_rows(x, data)], abs=1e-4)
 
 
 def _rows(x: np.ndarray, data: Any) -> np.ndarray:

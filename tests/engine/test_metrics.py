@@ -15,7 +15,7 @@ from sklearn import metrics as sk
 from sklearn.metrics import balanced_accuracy_score, f1_score, matthews_corrcoef, roc_auc_score
 
 import raysim
-from raysim.data import Arrays, divided, federate
+from raysim.data import Arrays, divided, federate, loaded
 from raysim.engine.server import jobs
 from raysim.local.loss import BinaryCrossEntropy
 from raysim.local.samples import Loader
@@ -130,7 +130,7 @@ def test_r2_of_several_targets_is_the_mean_of_that_of_each(simulate: Simulate) -
     data = Arrays.of({"x": DRAW.normal(size=(400, 3)), "y": np.tile(PAIR, (2, 1))}, task="regression")
     raw = digits(model="linear", run={"rounds": 2, "metrics": ["r2", "rmse"]}, local__lr=0.01)
     result = simulate(raw | {"data": divided(data, clients=6, partition="iid")})
-    test = data.load().test
+    test = loaded.load(data).test
     with torch.no_grad():
         predicted = result.module()(torch.from_numpy(test.x)).numpy()
     expected = {"r2": sk.r2_score(test.y, predicted), "rmse": sk.root_mean_squared_error(test.y, predicted)}

@@ -11,8 +11,8 @@ from raysim.data.federation.holdings import Holdings, distinct, divide_alike, ho
 from raysim.data.federation.server import NO_PUBLIC, Public, ServerData, ServerSamples
 from raysim.data.federation.skew import FeatureSkew, mislabel
 from raysim.data.loaded import load
-from raysim.data.named import NamedArrays, same
-from raysim.data.sources.inputs import standardised
+from raysim.data.named import NamedArrays
+from raysim.data.sources.inputs import scaled_by
 from raysim.data.sources.subset import first_rows, held_out_size
 from raysim.data.sources.synthetic import Quadratic
 from raysim.parts.errors import BadValue, located
@@ -198,11 +198,9 @@ def _shared(data: Federated | Quadratic, dataset: Dataset, public: Public) -> tu
         return dataset.test, np.empty(0, dtype=np.int64)
     if public.from_all and public.samples and (whole := data.whole()) is not data:
         everything = whole.load().train
-        places = first_rows(everything.y, len(dataset.train), dataset.num_classes)
-        used = everything.take(places)
-        # Features are scaled by the samples that are loaded, but clients and public samples must be scaled alike.
-        kind = dataset.meaning.inputs.kind if dataset.meaning else "numbers"
-        return everything if same(used.x, dataset.train.x) else standardised(used, everything, kind)[1], places
+        if dataset.standardise and dataset.meaning:  # as the clients' samples
+            everything = replace(everything, x=scaled_by(everything.x, dataset.meaning.inputs))
+        return everything, first_rows(everything.y, len(dataset.train), dataset.num_classes)
     return dataset.train, np.arange(len(dataset.train))
 
 

@@ -7,10 +7,10 @@ from typing import Annotated, Any, Self
 import numpy as np
 from pydantic import Field, field_serializer, model_validator
 
-from raysim.data.dataset import Dataset
+from raysim.data.dataset import Dataset, Split
 from raysim.data.named import NamedArrays
 from raysim.data.sources.in_memory import InMemory, contents
-from raysim.data.sources.raw_samples import Raw, RawSamples
+from raysim.data.sources.raw_samples import RawSamples
 from raysim.data.sources.reading import load_npz
 from raysim.parts.errors import BadValue
 
@@ -58,15 +58,15 @@ class Arrays(RawSamples):
             if both := [name for name in of_splits if name in arrays]:
                 text = f"must hold {' and '.join(wanted)}, or those of the splits, got {both[0]!r} beside y"
                 raise BadValue(f"{text}; call these {' and '.join(of_splits[: len(wanted)])}, or take one of both away")
-            raw, unused = _raw(arrays, "", names)
-            return self.made_of(raw, None, unused)
+            split, unused = _split(arrays, "", names)
+            return self.made_of(split, None, unused)
         for key in of_splits:
             if key not in arrays:
                 must = f"{', '.join(of_splits[:-1])} and {of_splits[-1]}, or {', '.join(wanted[:-1])} and y"
                 other = next((name for name in arrays if name.lower() == key), "what it is")
                 text = f"must hold {must}, of which a share tests, got {sorted(arrays)!r}"
                 raise BadValue(f"{text}; add {key!r}, or call {other!r} so")
-        (train, others), (test, more) = _raw(arrays, "_train", names), _raw(arrays, "_test", names)
+        (train, others), (test, more) = _split(arrays, "_train", names), _split(arrays, "_test", names)
         unused = [name for name in arrays if not name.endswith(("_train", "_test"))]
         return self.made_of(train, test, [*unused, *others, *more])
 
@@ -77,7 +77,7 @@ class Arrays(RawSamples):
         return contents(self.arrays, "arrays")
 
 
-def _raw(arrays: dict[str, np.ndarray], suffix: str, names: tuple[str, ...] | None) -> tuple[Raw, list[str]]:
+def _split(arrays: dict[str, np.ndarray], suffix: str, names: tuple[str, ...] | None) -> tuple[Split, list[str]]:
     """Returns the samples of a split, and the names of its arrays that are no columns.
 
     suffix: that of its arrays' names. names: those of the inputs; None: x.
@@ -90,4 +90,4 @@ def _raw(arrays: dict[str, np.ndarray], suffix: str, names: tuple[str, ...] | No
     y = samples.pop("y")
     columns = {name: array for name, array in of_split.items() if array.shape[:1] == y.shape[:1]}
     x = NamedArrays(samples) if names else samples["x"]
-    return Raw(x, y, columns), [name + suffix for name in of_split if name not in columns]
+    return Split(x, y, columns), [name + suffix for name in of_split if name not in columns]

@@ -14,7 +14,7 @@ from raysim.data.sources.image_folder import TEST
 from raysim.data.sources.inputs import require_same_kind
 from raysim.data.sources.labels import one_axis, require_alike
 from raysim.data.sources.leaf import Samples, as_splits
-from raysim.data.sources.raw_samples import Raw, RawSamples
+from raysim.data.sources.raw_samples import RawSamples
 from raysim.data.sources.reading import PlainUnpickler, files_below, load_npz, read_header, reading
 from raysim.parts.errors import BadValue, MissingFile
 from results.location import location
@@ -50,8 +50,7 @@ class ClientFiles(RawSamples):
             text = "must be a folder with an .npz file for each client, in it or in `train`, but"
             where = str(location(self.path).expanduser().absolute())
             raise MissingFile(f"{text} {where!r} has none; correct the path", "path")
-        splits = as_splits(*map(_read, filter(None, files)), order=_order, column="file")
-        train, *test = (Raw(split.x, split.y, split.columns) for split in splits)
+        train, *test = as_splits(*map(_read, filter(None, files)), order=_order, column="file")
         unused = [f"folder {name!r}" for name in self._tests()[1:]]
         return self.made_of(train, test[0] if test else None, unused)
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from raysim.data.dataset import Dataset
+from raysim.data.dataset import Dataset, Split
 from raysim.data.named import NamedArrays
 from raysim.data.sources.pixels import decode_all
-from raysim.data.sources.raw_samples import Raw, RawSamples
+from raysim.data.sources.raw_samples import RawSamples
 from raysim.data.sources.reading import reading
 from raysim.parts.errors import BadValue, MissingFile
 from results.location import location
@@ -52,25 +52,27 @@ class HuggingFace(RawSamples):
             if name not in splits:
                 cure = "name it, or say null to test on a share" if key == "test" else "name it"
                 raise BadValue(f"must be one of the splits {sorted(splits)!r}, got {name!r}; {cure}", key)
-        train, *test = (self._raw(splits[name], f" of split {name}") for name in wanted.values())
-        if test and test[0].names != train.names:
+        train, *test = (self._samples(splits[name], f" of split {name}") for name in wanted.values())
+        names = [tuple(getattr(splits[one].features[self.label], "names", ())) for one in wanted.values()]
+        if names[-1] != names[0]:
             must = f"class labels of {self.test!r} must have the names of those of {self.train!r}"
-            raise BadValue(f"{must}, {[*train.names]!r}, got {[*test[0].names]!r}; cast both to one ClassLabel")
+            raise BadValue(f"{must}, {[*names[0]]!r}, got {[*names[-1]]!r}; cast both to one ClassLabel")
         unused = [f"split {name!r}" for name in splits if name not in wanted.values()]
-        return self.made_of(train, test[0] if test else None, unused)
+        return self.made_of(train, test[0] if test else None, unused, names[0])
 
-    def _raw(self, split: "datasets.Dataset", where: str) -> Raw:
+    def _samples(self, split: "datasets.Dataset", where: str) -> Split:
         names = self.inputs if isinstance(self.inputs, tuple) else (self.input,)
         for name in (*names, self.label, *self.sides):
             if name not in split.column_names:
                 text = f"a column {name!r} must be there, got {split.column_names!r}"
                 raise BadValue(f"{text}; name the right ones, by `input` and `label`")
+            if missing := split.select_columns([name]).with_format("arrow")[:][name].null_count:
+                raise BadValue(f"column {name!r} must have a value in every row, got {missing} without; leave them out")
         found = {name: self._inputs(split, name, where) for name in names}
         labels, *sides = (np.asarray(_values(split, name)) for name in (self.label, *self.sides))
         labels = labels if labels.dtype.kind != "O" else labels.astype(np.str_)
         x = NamedArrays(found) if isinstance(self.inputs, tuple) else found[names[0]]
-        columns = dict(zip(self.sides, sides, strict=True))
-        return Raw(x, labels, columns, tuple(getattr(split.features[self.label], "names", ())))
+        return Split(x, labels, dict(zip(self.sides, sides, strict=True)))
 
     def _inputs(self, split: "datasets.Dataset", name: str, where: str) -> np.ndarray:
         import datasets
@@ -83,7 +85,6 @@ class HuggingFace(RawSamples):
             array = np.asarray(values)  # with bytes as int64
             return array.astype(np.uint8) if _dtype(split.features[name]) == "uint8" else array
         images = split.select_columns([name]).cast_column(name, datasets.Image(decode=False))[:][name]
-        _require_values(name, sum(image is None for image in images))
         contents = [Path(image["path"]).read_bytes() if image["bytes"] is None else image["bytes"] for image in images]
         return decode_all(contents, self.size, [f"row {place} of {name}{where}" for place in range(len(images))])
 
@@ -96,15 +97,8 @@ def _dtype(feature: Any) -> str | None:
 
 
 def _values(split: "datasets.Dataset", name: str) -> Any:
-    """Returns a column's values, as numpy has them. Raises ValueError if some are missing."""
-    column = split.select_columns([name])
-    _require_values(name, column.with_format("arrow")[:][name].null_count)
-    return column.with_format("numpy")[:][name]
-
-
-def _require_values(name: str, missing: int) -> None:
-    if missing:
-        raise BadValue(f"column {name!r} must have a value in every row, got {missing} without; leave them out")
+    """Returns a column's values, as numpy has them."""
+    return split.select_columns([name]).with_format("numpy")[:][name]
 
 
 def read_splits(path: str) -> dict[str, "datasets.Dataset"]:

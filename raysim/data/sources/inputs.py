@@ -1,11 +1,11 @@
 """Inputs as arrays: what they are by a rule or by the key `inputs`, and how they are stored."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
-from raysim.data.dataset import Split
 from raysim.data.meaning import InputMeaning, Open
 from raysim.data.named import NamedArrays
 from raysim.data.sources.in_memory import as_array
@@ -145,28 +145,21 @@ def single_of(x: np.ndarray) -> np.ndarray:
     return single
 
 
-def standardised(train: Split, test: Split, kind: str) -> tuple[Split, Split, tuple[np.ndarray, np.ndarray]]:
-    """Returns the splits with inputs of mean 0 and deviation 1 in `train`, as float32; and both numbers before that.
+def scaled_like(x: np.ndarray, inputs: InputMeaning) -> InputMeaning:
+    """Returns what inputs are once they have mean 0 and deviation 1 over the training inputs x, as float32.
 
-    kind: series (n, steps, sensors) are scaled sensor by sensor, all others feature by feature or channel by channel
-    (n, channels or features, ...). One without variation gets deviation 1, because inputs are divided by it.
+    Series (n, steps, sensors) are scaled sensor by sensor, all others feature by feature or channel by channel (n,
+    channels or features, ...). One without variation gets deviation 1, because inputs are divided by it.
     """
-    by_itself = 2 if kind == "series" else 1
-    axes = tuple(axis for axis in range(train.x.ndim) if axis != by_itself)
-    mean = train.x.mean(axis=axes, dtype=np.float64, keepdims=True)
-    deviation = train.x.std(axis=axes, dtype=np.float64, keepdims=True)
-    constant = train.x.min(axis=axes, keepdims=True) == train.x.max(axis=axes, keepdims=True)
+    axes = tuple(axis for axis in range(x.ndim) if axis != _scaled_axis(inputs))
+    mean, deviation = x.mean(axis=axes, dtype=np.float64), x.std(axis=axes, dtype=np.float64)
+    constant = x.min(axis=axes) == x.max(axis=axes)
     deviation[constant | (deviation == 0)] = 1  # rounding of the mean lets a constant one have a tiny deviation
-
-    def of(split: Split) -> Split:
-        return Split(scaled(split.x, mean, deviation), split.y, split.columns)
-
-    return of(train), of(test), (mean.ravel(), deviation.ravel())
+    return replace(inputs, mean=tuple(mean.tolist()), std=tuple(deviation.tolist()), dtype="float32")
 
 
-def scaled(x: Any, mean: Any, deviation: Any) -> Any:
-    """Returns inputs of mean 0 and deviation 1, float32; mean and deviation have their axes."""
-    return ((x - mean) / deviation).astype(np.float32)
+def _scaled_axis(inputs: InputMeaning) -> int:
+    return 2 if inputs.kind == "series" else 1
 
 
 def scaled_by(x: np.ndarray, inputs: InputMeaning) -> np.ndarray:
@@ -174,9 +167,9 @@ def scaled_by(x: np.ndarray, inputs: InputMeaning) -> np.ndarray:
     if inputs.dtype == "uint8" or not inputs.mean:
         return x if x.dtype != np.float64 else x.astype(np.float32)
     axes = [1] * x.ndim
-    axes[2 if inputs.kind == "series" else 1] = len(inputs.mean)
-    found: np.ndarray = scaled(x, np.reshape(inputs.mean, axes), np.reshape(inputs.std, axes))
-    return found
+    axes[_scaled_axis(inputs)] = len(inputs.mean)
+    found: np.ndarray = (x - np.reshape(inputs.mean, axes)) / np.reshape(inputs.std, axes)
+    return found.astype(np.float32)
 
 
 def named_or_plain(given: Any, inputs: InputMeaning) -> Any:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, cast
+from typing import Annotated, Any, Literal, cast
 
 import numpy as np
 from pydantic import Field
@@ -20,12 +20,11 @@ from raysim.data.sources.inputs import (
     named_or_plain,
     question,
     require_numbers,
-    standardised,
     stored,
 )
 from raysim.data.sources.labels import Said, labels_of, one_axis, questions
 from raysim.data.sources.source import Share
-from raysim.data.sources.subset import balanced, tested
+from raysim.data.sources.subset import tested
 from raysim.parts.errors import BadValue
 from raysim.parts.part import Count
 from raysim.terms import Inputs
@@ -37,15 +36,6 @@ LOSSES: dict[str, Loss] = {
 }
 Names = Annotated[tuple[str, ...], Field(min_length=1)]
 _SPLITS = ("training inputs", "test inputs")  # how errors call them
-
-
-class Raw(NamedTuple):
-    """The samples of a split as a user has them. names: of the classes, if the labels are their numbers."""
-
-    x: Any  # np.ndarray, or NamedArrays
-    y: np.ndarray
-    columns: dict[str, np.ndarray]
-    names: tuple[str, ...] = ()
 
 
 class RawSamples(Images):
@@ -94,29 +84,31 @@ class RawSamples(Images):
             return super().problems()
         return [f"`num_classes` and `ignore` are for classes, got `task: {self.task}`; leave them out"]
 
-    def made_of(self, train: Raw, test: Raw | None, unused: Iterable[str] = ()) -> Dataset:
+    def made_of(
+        self, train: Split, test: Split | None, unused: Iterable[str] = (), names: tuple[str, ...] = ()
+    ) -> Dataset:
         """Returns the data set of these samples. test: None if a share of `train` is to be held out. unused: what is
-        beside them.
+        beside them. names: of the classes, if the labels are their numbers.
 
         Raises ValueError if they are not samples as above, if the splits do not agree, or if it is not said what they
         are.
         """
-        raws = [self._labelled(one) for one in (train, test) if one is not None]
-        ys, said = [one.y for one in raws], Said(self.task, self.num_classes, self.ignore, train.names)
-        for one, what in zip(raws, _SPLITS, strict=False):
+        splits = [self._labelled(one) for one in (train, test) if one is not None]
+        ys, said = [one.y for one in splits], Said(self.task, self.num_classes, self.ignore, names)
+        for one, what in zip(splits, _SPLITS, strict=False):
             require_numbers(one.x, what)
-        kind = "named" if isinstance(raws[0].x, NamedArrays) else kind_of(raws[0].x, cast(As | None, self.inputs))
-        require_answered([*([question(raws[0].x)] if kind is None else []), *questions(ys, said)])
-        xs = [
-            stored(one.x, str(kind), what, self.scale == "standard") for one, what in zip(raws, _SPLITS, strict=False)
-        ]
+        named = isinstance(train.x, NamedArrays)
+        kind = "named" if named else kind_of(train.x, cast(As | None, self.inputs))
+        require_answered([*([question(train.x)] if kind is None else []), *questions(ys, said)])
+        standard = self.scale == "standard"
+        xs = [stored(one.x, str(kind), what, standard) for one, what in zip(splits, _SPLITS, strict=False)]
         if shape_of(xs[-1]) != shape_of(xs[0]) or are_pixels(xs[-1]) != are_pixels(xs[0]):
             must, got = _in_words(xs[0]), _in_words(xs[1])
             raise BadValue(f"test inputs must be as the training inputs, {must}, got {got}; make them alike")
         y, labels = labels_of(ys, said)
-        splits = splits_of(xs, y, [one.columns for one in raws], self.test_share)
-        if splits[0].pixels:
-            images = self.dataset(*splits, labels.outputs)
+        of_train, of_test = splits_of(xs, y, [one.columns for one in splits], self.test_share)
+        if of_train.pixels:
+            images = self.dataset(of_train, of_test, labels.outputs)
             inputs = InputMeaning.of(images.train.x, images.mean, images.std)
             return replace(images, loss=LOSSES[labels.task], meaning=Meaning(inputs, labels, unused=tuple(unused)))
         if self.size is not None or self.channels is not None:
@@ -124,10 +116,9 @@ class RawSamples(Images):
                 f"`size` and `channels` must be null unless inputs are images of bytes (uint8), got "
                 f"{_in_words(xs[0])}; leave them out, or give bytes"
             )
-        inputs = InputMeaning.of(splits[0].x, kind=KINDS.get(str(kind)))
-        scales = self.scale == "standard" and not isinstance(xs[0], NamedArrays) and xs[0].dtype.kind == "f"
-        limits = (self.train_samples, self.test_samples)
-        return dataset_of(splits, Meaning(inputs, labels, unused=tuple(unused)), limits, scales)
+        meaning = Meaning(InputMeaning.of(of_train.x, kind=KINDS.get(str(kind))), labels, unused=tuple(unused))
+        scales = standard and not named and of_train.x.dtype.kind == "f"
+        return Dataset(of_train, of_test, labels.outputs, loss=LOSSES[labels.task], meaning=meaning, standardise=scales)
 
     def inputs_of(self, given: Any, inputs: InputMeaning, folder: Path) -> Any:
         """Takes inputs as those of the samples are: an array, or a dict of those that have names."""
@@ -140,21 +131,20 @@ class RawSamples(Images):
         x = stored(found, str(kind), "inputs", self.scale == "standard")
         return self.fitted(x) if are_pixels(x) else x
 
-    def _labelled(self, raw: Raw) -> Raw:
+    def _labelled(self, split: Split) -> Split:
         """Returns the samples that have a label, with columns (n,). Raises ValueError if a column lacks a value, which
         would be one more owner."""
-        columns = {name: one_axis(column) for name, column in raw.columns.items()}
+        columns = {name: one_axis(column) for name, column in split.columns.items()}
         for name, column in columns.items():
             lacks = np.isnan(column) if column.dtype.kind == "f" else column == "" if column.dtype.kind == "U" else None
             if lacks is not None and lacks.any():
                 row = int(np.argwhere(lacks)[0][0])
                 text = f"must have a value in every row, got none in row {row}; fill it, or leave it out"
                 raise BadValue(f"{name!r} {text}")
-        y = one_axis(raw.y)
-        if self.ignore is None or y.ndim > 1:
-            return raw._replace(y=y, columns=columns)
-        rows = np.flatnonzero(y != self.ignore)
-        return raw._replace(x=raw.x[rows], y=y[rows], columns={name: one[rows] for name, one in columns.items()})
+        found = Split(split.x, one_axis(split.y), columns)
+        if self.ignore is None or found.y.ndim > 1:
+            return found
+        return found.take(np.flatnonzero(found.y != self.ignore))
 
 
 def splits_of(xs: list[Any], y: np.ndarray, columns: list[dict[str, np.ndarray]], share: float) -> tuple[Split, Split]:
@@ -162,23 +152,6 @@ def splits_of(xs: list[Any], y: np.ndarray, columns: list[dict[str, np.ndarray]]
     ys = np.split(y, [len(xs[0])])
     splits = [Split(x, part, sides) for x, part, sides in zip(xs, ys, columns, strict=False)]
     return (splits[0], splits[1]) if len(splits) == 2 else tested(splits[0], share)
-
-
-def dataset_of(
-    splits: tuple[Split, Split], meaning: Meaning, limits: tuple[int | None, int | None], scales: bool
-) -> Dataset:
-    """Returns the data set of samples that are no pixels. limits: how many training and test samples are used; scales:
-    whether inputs get mean 0 and deviation 1."""
-    labels = meaning.labels
-    keys = ("train_samples", "test_samples")
-    train, test = (
-        balanced(split, limit, labels.outputs, key) for split, limit, key in zip(splits, limits, keys, strict=True)
-    )
-    if scales:
-        train, test, numbers = standardised(train, test, meaning.inputs.kind)
-        mean, std = (tuple(one.tolist()) for one in numbers)
-        meaning = replace(meaning, inputs=replace(meaning.inputs, mean=mean, std=std, dtype="float32"))
-    return Dataset(train, test, labels.outputs, loss=LOSSES[labels.task], meaning=meaning)
 
 
 def _in_words(x: Any) -> str:

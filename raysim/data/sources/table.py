@@ -14,7 +14,7 @@ from raysim.data.meaning import InputMeaning, Meaning, Open, require_answered
 from raysim.data.sources.columns import encoded, is_numeric, owners, plain, require, require_plain, table_of
 from raysim.data.sources.in_memory import InMemory, as_columns, contents
 from raysim.data.sources.labels import EXACT, Said, labels_of, questions
-from raysim.data.sources.raw_samples import dataset_of, splits_of
+from raysim.data.sources.raw_samples import LOSSES, splits_of
 from raysim.data.sources.reading import matching
 from raysim.data.sources.rows import Cells, Rows, first_text, is_number, read_files
 from raysim.data.sources.source import Share, Source
@@ -121,8 +121,8 @@ class Table(Source):
         )
         known = {name: tuple(values.tolist()) for name, values in kinds.items()}
         inputs = InputMeaning("features", (len(names),), "float32", names, columns=features, kinds=known)
-        meaning = Meaning(inputs, labels)
-        return dataset_of(splits, meaning, (self.train_samples, self.test_samples), self.standardise)
+        meaning, loss = Meaning(inputs, labels), LOSSES[labels.task]
+        return Dataset(*splits, labels.outputs, loss=loss, meaning=meaning, standardise=self.standardise)
 
     def _rows(self) -> Iterator[Rows]:
         """Yields the rows of all samples, or those of the training samples and then, if apart, of the test samples."""

@@ -6,12 +6,12 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from raysim.data.dataset import Dataset
+from raysim.data.dataset import Dataset, Split
 from raysim.data.named import NamedArrays
 from raysim.data.sources.arrays import Arrays
 from raysim.data.sources.in_memory import as_array
 from raysim.data.sources.inputs import require_same_kind
-from raysim.data.sources.raw_samples import Raw, RawSamples
+from raysim.data.sources.raw_samples import RawSamples
 from raysim.parts.errors import BadValue
 from raysim.parts.own import WrongClass, import_class
 from raysim.parts.own_function import ImportPath
@@ -49,11 +49,11 @@ class TorchDataset(RawSamples):
         arrays: dict[str, Any] = {}
         for name, one in given.items():
             made = one() if isfunction(one) else one
-            raw, suffix = samples_of(made, type(made).__name__, name), "" if test is None else f"_{name}"
-            named = isinstance(raw.x, NamedArrays)
-            arrays |= {f"{key}{suffix}": x for key, x in (raw.x.items() if named else [("x", raw.x)])}
-            arrays[f"y{suffix}"] = raw.y
-            keys = {"inputs": tuple(raw.x.keys()), **keys} if named else keys
+            split, suffix = samples_of(made, type(made).__name__, name), "" if test is None else f"_{name}"
+            named = isinstance(split.x, NamedArrays)
+            arrays |= {f"{key}{suffix}": x for key, x in (split.x.items() if named else [("x", split.x)])}
+            arrays[f"y{suffix}"] = split.y
+            keys = {"inputs": tuple(split.x.keys()), **keys} if named else keys
         return Arrays.of(arrays, **keys)
 
     def load(self) -> Dataset:
@@ -63,13 +63,13 @@ class TorchDataset(RawSamples):
         return self.made_of(train, test)
 
 
-def read(name: str, args: dict[str, Any], key: str, sides: tuple[str, ...] = ()) -> Raw:
+def read(name: str, args: dict[str, Any], key: str, sides: tuple[str, ...] = ()) -> Split:
     """Reads all samples of a Dataset. name: module:name. key: the key that holds the name, for errors. sides: its
     attributes that are columns."""
     return samples_of(_made(name, args, key), repr(name), key, sides)
 
 
-def samples_of(dataset: Any, name: str, key: str, sides: tuple[str, ...] = ()) -> Raw:
+def samples_of(dataset: Any, name: str, key: str, sides: tuple[str, ...] = ()) -> Split:
     """Reads all samples of a Dataset. name: how errors call it. key: its key. sides: names of columns."""
     if not (hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")):
         raise BadValue(
@@ -95,7 +95,7 @@ def samples_of(dataset: Any, name: str, key: str, sides: tuple[str, ...] = ()) -
         if values.shape[:1] != (len(labels),):
             must = f"must have an attribute {side!r} with a value for each of {len(labels)} samples"
             raise BadValue(f"{must}, got shape {values.shape} of {name}; add it", key)
-    return Raw(stacked[""] if "" in stacked else NamedArrays(stacked), np.stack(labels), columns)
+    return Split(stacked[""] if "" in stacked else NamedArrays(stacked), np.stack(labels), columns)
 
 
 def _stacked(values: list[Any], name: str, key: str) -> np.ndarray:
