@@ -113,8 +113,9 @@ class Levels:
         elif capacity is not None and memory is not None:
             of[:] = [self._fitting(capacity, client, room) for client, room in enumerate(memory)]
         elif capacity is not None and capacity.by == "share":  # in exactly these shares
+            shuffled = generator(seed, "levels by share").permutation(clients)
             ends = np.rint(np.cumsum(capacity.shares) * clients).astype(int)
-            for level, members in zip(capacity.levels, np.split(_shuffled(seed, clients), ends[:-1]), strict=True):
+            for level, members in zip(capacity.levels, np.split(shuffled, ends[:-1]), strict=True):
                 of[members] = level
         elif capacity is not None:
             of[:] = [self._drawn(capacity, client) for client in range(clients)]
@@ -150,7 +151,3 @@ class Levels:
             f"{level:g}": {**({"clients": counts[level]} if counts else {}), **cost._asdict()}
             for level, cost in self._costs.items()
         }
-
-
-def _shuffled(seed: int, clients: int) -> NDArray[np.int64]:
-    return generator(seed, "levels by share").permutation(clients)

@@ -80,6 +80,10 @@ class ClientGroup(Part):
         """Returns how clients of the group train. Raises pydantic's ValidationError if keys are wrong."""
         return Local.model_validate(as_tuples({**dict(local), **self.local})) if self.local else local
 
+    def drawn(self, clients: int) -> int:
+        """Returns how many of all clients are drawn into the group, if they are not named."""
+        return self.number if self.number is not None else round((self.share or 0.0) * clients)
+
     def listed(self) -> list[int] | None:
         """Returns the clients that are named; None if they are drawn. Raises ValueError or OSError for a bad file."""
         if self.file is None:
@@ -103,9 +107,7 @@ def assign(groups: Sequence[ClientGroup], clients: int, seed: int) -> np.ndarray
         of_client[group.listed() or []] = place
     for place, group in enumerate(groups):
         if group.listed() is None:
-            wanted = group.number if group.number is not None else round((group.share or 0.0) * clients)
-            free = drawn[of_client[drawn] < 0]
-            of_client[free[:wanted]] = place
+            of_client[drawn[of_client[drawn] < 0][: group.drawn(clients)]] = place
     return of_client
 
 
@@ -133,7 +135,7 @@ def group_problems(groups: Sequence[ClientGroup], clients: int) -> list[Problem]
                 problems.append(Problem(key, text))
             taken[client] = group.name
         if listed is None:
-            wanted += group.number if group.number is not None else round((group.share or 0.0) * clients)
+            wanted += group.drawn(clients)
     if (left := clients - len(taken)) < wanted:
         text = f"must not draw more clients than there are, got {wanted} of {left}; lower a number or share"
         problems.append(Problem("clients", text))

@@ -1,7 +1,6 @@
 """Builds the module of a scenario's model, with reproducible initial values."""
 
 import random
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -59,7 +58,7 @@ def initialise(
     _separate_expanded(module)
     module = in_float32(module)
     if isinstance(shape, dict):
-        module.register_forward_pre_hook(ByName(), prepend=True, with_kwargs=True)
+        module.register_forward_pre_hook(_by_name, prepend=True, with_kwargs=True)
     return module.to(memory_format=torch.channels_last) if part.channels_last else module
 
 
@@ -95,11 +94,8 @@ def _separate_expanded(module: nn.Module) -> None:
                 layer._buffers[name] = made.setdefault(id(buffer), buffer.contiguous())
 
 
-@dataclass(frozen=True)
-class ByName:
+def _by_name(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
     """A forward pre-hook that gives a module the arrays of `NamedArrays` inputs as keyword arguments."""
-
-    def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-        if not args or not isinstance(args[0], NamedArrays):
-            return args, kwargs
-        return args[1:], {**args[0], **kwargs}
+    if not args or not isinstance(args[0], NamedArrays):
+        return args, kwargs
+    return args[1:], {**args[0], **kwargs}

@@ -31,20 +31,17 @@ class ImageClassifier(ModelPart):
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> TorchModule:
         """Builds the library's module, with its parameter names. Images of one channel are repeated to three."""
-        from raysim.models.pretrained import prepared
-
-        channels, height, width = image_shape(shape)
-        if self.image_size is not None:
-            height = width = self.image_size
-        return prepared(self.made(height, width, num_classes), self.weights, channels, self.image_size)
+        return self.build_at(1.0, shape, num_classes)
 
     def build_at(self, width: float, shape: tuple[int, ...], num_classes: int) -> TorchModule:
         from raysim.models.pretrained import prepared
 
-        channels, height, width_ = image_shape(shape)
-        height, width_ = (self.image_size, self.image_size) if self.image_size is not None else (height, width_)
-        module = self.narrower(self.made(height, width_, num_classes), width)
-        return prepared(module, None, channels, self.image_size)
+        channels, *sides = image_shape(shape)
+        high, wide = (self.image_size or side for side in sides)
+        module = self.made(high, wide, num_classes)
+        if width == 1:
+            return prepared(module, self.weights, channels, self.image_size)
+        return prepared(self.narrower(module, width), None, channels, self.image_size)
 
     def narrower(self, module: TorchModule, width: float) -> TorchModule:
         """Returns the library's module with narrower layers."""

@@ -89,7 +89,7 @@ class TransformersModel(ModelPart):
             # transformers 5 has a new name for it, and warns of the old one.
             newer = getattr(module, "activation_checkpointing_enable", None)
             (newer or module.gradient_checkpointing_enable)({"use_reentrant": False})
-        module.register_forward_hook(Logits())
+        module.register_forward_hook(logits)
         # A folder may hold weights in any type.
         module = module.to(torch.float32 if self.dtype == "float32" else torch.bfloat16)
         if self.dtype in ("int8", "nf4"):
@@ -241,12 +241,9 @@ def _length(shape: Any) -> int:
     return int(tokens[0])
 
 
-@dataclass(frozen=True)
-class Logits:
+def logits(module: TorchModule, args: Any, output: Any) -> Any:
     """A forward hook that lets a model of transformers return the logits alone, as float32."""
-
-    def __call__(self, module: TorchModule, args: Any, output: Any) -> Any:
-        return output.logits.float() if hasattr(output, "logits") else output
+    return output.logits.float() if hasattr(output, "logits") else output
 
 
 @dataclass(frozen=True)

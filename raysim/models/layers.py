@@ -5,7 +5,6 @@ Defining them needs torch, so a model imports this file only when it is built.
 
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -149,13 +148,10 @@ def dense_layers(
     )
 
 
-@dataclass(frozen=True)
-class Contiguous:
+def contiguous(module: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     """A forward pre-hook that gives a module its inputs in torch's standard memory format, where `view` works."""
-
-    def __call__(self, module: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        # `contiguous` leaves images with one channel as they are, and convolutions would take them for channels-last.
-        return tuple(x.clone(memory_format=torch.contiguous_format) for x in args)
+    # x.contiguous() leaves images with one channel as they are, and convolutions would take them for channels-last.
+    return tuple(x.clone(memory_format=torch.contiguous_format) for x in args)
 
 
 NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm, ChannelLayerNorm)

@@ -6,9 +6,9 @@ import torch
 from torch import nn
 
 from raysim.models.exits import Exits
-from raysim.models.language_models import Logits, TransformersModel
+from raysim.models.language_models import TransformersModel, logits
 from raysim.models.part import ModelPart
-from raysim.models.precision import Float32, To
+from raysim.models.precision import To, float32
 
 
 def of_library(module: nn.Module, part: ModelPart) -> nn.Module:
@@ -17,7 +17,7 @@ def of_library(module: nn.Module, part: ModelPart) -> nn.Module:
     if isinstance(module, Exits):
         return module
     if isinstance(part, TransformersModel):
-        _unhook(module, Logits)
+        _unhook(module, logits)
         known: Any = module
         known.config.use_cache = True  # which training has no use for
     if part.lora is None:
@@ -29,7 +29,7 @@ def of_library(module: nn.Module, part: ModelPart) -> nn.Module:
 
 def plain(module: nn.Module, part: ModelPart) -> nn.Module:
     """Returns a module that raysim has made in float32, with its adapters merged, for other programs to load."""
-    _unhook(module, To, Float32)
+    _unhook(module, To, float32)
     found = module.float()
     if part.lora is not None:
         from raysim.models.adapted import merged
@@ -38,9 +38,9 @@ def plain(module: nn.Module, part: ModelPart) -> nn.Module:
     return found.to(memory_format=torch.contiguous_format)
 
 
-def _unhook(module: nn.Module, *kinds: type) -> None:
-    """Takes hooks of these classes out of a module and its layers."""
+def _unhook(module: nn.Module, *ours: Any) -> None:
+    """Takes these hooks, or those of these classes, out of a module and its layers."""
     for layer in module.modules():
         for hooks in (layer._forward_hooks, layer._forward_pre_hooks):
-            for key in [key for key, hook in hooks.items() if isinstance(hook, kinds)]:
+            for key in [key for key, hook in hooks.items() if hook in ours or type(hook) in ours]:
                 del hooks[key]

@@ -141,7 +141,7 @@ class Module(ModelPart):
         """Builds the module. Raises ValueError if it is not one, or does not have the sub-module `head`."""
         from torch import nn
 
-        from raysim.models.layers import Contiguous
+        from raysim.models.layers import contiguous
         from raysim.models.names import nearest
         from raysim.models.pretrained import load_weights
 
@@ -157,7 +157,7 @@ class Module(ModelPart):
             raise BadValue(f"must be a sub-module's name, got {self.head!r}; nearest are {near}", "head")
         if self.weights is not None:
             load_weights(module, self.weights)
-        module.register_forward_pre_hook(Contiguous())
+        module.register_forward_pre_hook(contiguous)
         return module
 
 

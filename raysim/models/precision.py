@@ -29,7 +29,7 @@ def in_float32(module: nn.Module) -> nn.Module:
         own = next((tensor.dtype for tensor in held if tensor.is_floating_point()), None)
         if own is not None and layer is not module:
             layer.register_forward_pre_hook(To(own), with_kwargs=True)
-    module.register_forward_hook(Float32())
+    module.register_forward_hook(float32)
     return module
 
 
@@ -46,12 +46,9 @@ class To:
         return value.to(self.kind) if isinstance(value, Tensor) and value.is_floating_point() else value
 
 
-@dataclass(frozen=True)
-class Float32:
+def float32(module: nn.Module, args: Any, output: Any) -> Any:
     """A forward hook that gives what a module returns as float32."""
-
-    def __call__(self, module: nn.Module, args: Any, output: Any) -> Any:
-        return output.float() if isinstance(output, Tensor) and output.is_floating_point() else output
+    return output.float() if isinstance(output, Tensor) and output.is_floating_point() else output
 
 
 def quantise(module: nn.Module, kind: Literal["int8", "nf4"], kept: nn.Module | None) -> None:
