@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from results.chance import context
 from results.counted import Values, counted_runs, counting, key_axes, note_short
+from results.groups import described
 from results.measure import Measure
-from results.ranking import Marks, marks
+from results.ranking import Marks, marks, unlike
 from results.reader import Run
 from results.run_set import RunSet
 from results.score import Censored, Numbers, score
-from results.texts import count, in_full
+from results.texts import count, in_full, written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +41,15 @@ class Comparison:
     """A line for each run that does not count, with the reason, and for each unfinished run that does. Runs without
     any of the metrics share one."""
     context: tuple[str, ...] = ()
-    """Lines to read it by: what constant predictions and first evaluations score, see `results.chance`."""
+    """Lines to read it by: what is not comparable, and what constant predictions and first evaluations score, see
+    `results.chance`."""
+    names: Mapping[tuple[str, ...], str] = field(default_factory=dict)
+    """The name of the scenarios of each row, by its values as texts; empty where they have several. No names where `by`
+    was given, or where all are the same."""
+    what: Mapping[tuple[str, ...], str] = field(default_factory=dict)
+    """The values of keys in which each row differs from most others; where `by` has `name`, of all keys that differ."""
+    usual: str = ""
+    """The values that more than half of the rows have, which `what` leaves out."""
 
 
 def compare(
@@ -60,8 +69,24 @@ def compare(
     notes += note_short(ordered, measure)
     frame = _frame(keys, groups, numbers, marks(groups, numbers, len(rows), measure))
     frame = frame if measure.targets else frame.drop(columns="censored")
-    told = context(ordered, groups, numbers, measure)
-    return Comparison(frame, tuple(rows), tuple(heads), measure, tuple(notes), tuple(told))
+    told = [*unlike(ordered, [*numbers], measure), *context(ordered, groups, numbers, measure)]
+    names, what, usual = _about(counted, rows, heads, groups)
+    names = names if by is None and len({*names.values()}) > 1 else {}
+    return Comparison(frame, tuple(rows), tuple(heads), measure, tuple(notes), tuple(told), names, what, usual)
+
+
+def _about(
+    runs: RunSet, rows: list[str], heads: list[str], groups: Mapping[Values, Sequence[Run]]
+) -> tuple[dict[tuple[str, ...], str], dict[tuple[str, ...], str], str]:
+    """Returns `Comparison.names`, with an empty text where a row has several, `what` and `usual`."""
+    of_rows: dict[tuple[str, ...], list[Run]] = {}
+    for values, group in groups.items():
+        of_rows.setdefault(tuple(map(written, values[: len(rows)])), []).extend(group)
+    keys = [key for key in key_axes(runs, None, heads)[0] if key not in rows] if "name" in rows else rows
+    what, usual = described(keys, [of_row[0].keys for of_row in of_rows.values()])
+    names = {row: {str(run.keys.get("name", "")) for run in of_row} for row, of_row in of_rows.items()}
+    single = {row: found.pop() if len(found) == 1 else "" for row, found in names.items()}
+    return single, dict(zip(of_rows, what, strict=True)), usual
 
 
 def _with_a_metric(runs: RunSet, numbers: Numbers, measure: Measure, notes: list[str]) -> RunSet:

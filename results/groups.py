@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _LETTERS = 40  # a value in a label is cut after so many letters
+_METHOD = "algorithm.name"
 SHOWN = 6  # a section that shows single runs takes one from each of so many groups, at most
 
 
@@ -111,20 +113,26 @@ class Groups:
         )
 
 
-def grouped(runs: RunSet, by: Iterable[str] | None = None) -> Groups:
+def grouped(runs: RunSet, by: Iterable[str] | None = None, *, named: bool = True) -> Groups:
     """Groups runs by the values of keys; by default of all keys that differ and change numbers, except the seed.
+
+    named: whether labels are names of scenarios where fewer words then tell groups apart.
 
     Raises UnknownKey for a key that no run has, and NotComparable where runs of a group differ in more than their seed.
     """
     keys, _ = key_axes(runs, by, ())
     of_values = alike(runs, keys)
     scenarios = [of_group.scenarios[0] for of_group in of_values.values()]
-    named = _labels(keys, scenarios) if by else labels(keys, list(of_values), scenarios)
+    chosen = keys if by else telling(keys, list(of_values))
+    if named and not by and not any("name" in group.varying for group in of_values.values()):
+        with_names = [(one.get("name"), *values) for one, values in zip(scenarios, of_values, strict=True)]
+        chosen = min(chosen, telling(["name", *keys], with_names), key=len)
+    texts = _labels(chosen, scenarios)
     if len(of_values) == 1 and not by:
-        named = [str(runs[0].info.get("name") or runs[0].id)]
+        texts = [str(runs[0].info.get("name") or runs[0].id)]
     found = [
         RunGroup(place, label, of_group.runs, tuple(once_a_seed(of_group)[0]))
-        for place, (label, of_group) in enumerate(zip(named, of_values.values(), strict=True))
+        for place, (label, of_group) in enumerate(zip(texts, of_values.values(), strict=True))
     ]
     return Groups(runs, keys, found)
 
@@ -135,9 +143,9 @@ def labels(keys: Sequence[str], values: Sequence[Values], scenarios: Sequence[di
 
 
 def telling(keys: Sequence[str], values: Sequence[Values]) -> list[str]:
-    """Returns enough keys to tell the groups apart. Names of parts are preferred to their parameters."""
+    """Returns enough keys to tell the groups apart. Names are preferred to parameters."""
     chosen: list[int] = []
-    for place in sorted(range(len(keys)), key=lambda place: not keys[place].endswith(".name")):
+    for place in sorted(range(len(keys)), key=lambda place: not _is_name(keys[place])):
         if _distinct(values, [*chosen, place]) > _distinct(values, chosen):
             chosen.append(place)
     return [keys[place] for place in chosen]
@@ -147,18 +155,58 @@ def _distinct(values: Sequence[Values], places: Sequence[int]) -> int:
     return len({tuple(of_group[place] for place in places) for of_group in values})
 
 
+def _is_name(key: str) -> bool:
+    return key == "name" or key.endswith(".name")
+
+
 def _labels(keys: Sequence[str], scenarios: Sequence[dict[str, Value]]) -> list[str]:
-    """Returns a label for each scenario from its values of the keys, such as `fedbuff, buffer=10`."""
+    """Returns a label for each scenario from its values of the keys, such as `fedbuff, buffer=10`. What a scenario does
+    not have, such as a delay that is `none`, is left out, as long as the label says anything."""
+    scenarios = with_names_of_parts(keys, scenarios)
+    absent = {key: {repr(one.get(key)) for one in scenarios if _is_absent(one.get(key))} for key in keys}
+    some = [
+        {key: one[key] for key in keys if key in one and (len(absent[key]) > 1 or not _is_absent(one[key]))}
+        for one in scenarios
+    ]
+    brief, whole = _texts(keys, some), _texts(keys, scenarios)
+    nothing = f"no {', '.join(short_names(keys).values())}"
+    return [found or every or nothing for found, every in zip(brief, whole, strict=True)]
+
+
+def _is_absent(value: Value) -> bool:
+    return value is None or value is False or value in ("[]", "none")
+
+
+def described(keys: Sequence[str], scenarios: Sequence[dict[str, Value]]) -> tuple[list[str], str]:
+    """Returns the values of keys in which each scenario differs from most others, and those that more than half have.
+
+    The algorithm comes first, whatever others have. What a scenario does not have is said if more than half have it.
+    """
+    keys, scenarios = sorted(keys, key=lambda key: key != _METHOD), with_names_of_parts(keys, scenarios)
+    most = {key: Counter(one.get(key) for one in scenarios).most_common(1)[0] for key in keys if key != _METHOD}
+    usual = {key: value for key, (value, times) in most.items() if 2 * times > len(scenarios) and not _is_absent(value)}
+    some = [
+        {
+            key: one[key]
+            for key in keys
+            if key in one and one[key] != usual.get(key) and (key in usual or not _is_absent(one[key]))
+        }
+        for one in scenarios
+    ]
+    *rows, shared = _texts(keys, [*some, usual])
+    return rows, shared
+
+
+def _texts(keys: Sequence[str], scenarios: Sequence[dict[str, Value]]) -> list[str]:
+    """Returns those keys that each scenario has, with their values, as a text."""
     short = short_names(keys)
-    scenarios = [scenario | brief for scenario, brief in zip(scenarios, names_of_parts(keys, scenarios), strict=True)]
-    texts = [[_text(key, short[key], scenario) for key in keys if key in scenario] for scenario in scenarios]
-    return [", ".join(found) or f"no {', '.join(short.values())}" for found in texts]
+    return [", ".join(_text(key, short[key], one[key]) for key in keys if key in one) for one in scenarios]
 
 
-def names_of_parts(keys: Sequence[str], scenarios: Sequence[dict[str, Value]]) -> list[dict[str, Value]]:
-    """Returns, for each scenario, the lists of parts among its values as their names, such as top_k+quantise, where
-    these tell them apart."""
-    found: list[dict[str, Value]] = [{} for _ in scenarios]
+def with_names_of_parts(keys: Sequence[str], scenarios: Sequence[dict[str, Value]]) -> list[dict[str, Value]]:
+    """Returns scenarios with the names of parts, such as top_k+quantise, for lists of them, where these tell them
+    apart."""
+    found = [*scenarios]
     for key in keys:
         values = [str(scenario.get(key)) for scenario in scenarios]
         if not any(value.startswith('[{"name"') for value in values):
@@ -173,10 +221,10 @@ def names_of_parts(keys: Sequence[str], scenarios: Sequence[dict[str, Value]]) -
     return found
 
 
-def _text(key: str, short: str, scenario: dict[str, Value]) -> str:
-    value = text(scenario[key])
-    value = value if len(value) <= _LETTERS else f"{value[:_LETTERS]}..."  # a list of picks is long, for example
-    return value if key.endswith(".name") else f"{short}={value}"
+def _text(key: str, short: str, value: Value) -> str:
+    written = text(value)
+    written = written if len(written) <= _LETTERS else f"{written[:_LETTERS]}..."  # such as a list of picks
+    return written if _is_name(key) and written != "none" else f"{short}={written}"
 
 
 def text(value: Value) -> str:

@@ -47,7 +47,7 @@ def labels(views: Sequence[View], seeds: bool = True) -> dict[str, str]:
     runs = RunSet([one.run for one in views if one.run])
     if not runs.runs:
         return {}
-    groups, seeds = grouped(runs), seeds and "seed" in runs.varying
+    groups, seeds = grouped(runs, named=False), seeds and "seed" in runs.varying
     of = {run.id: group.label for group in groups.groups for run in group.runs}
     return {
         one.path: of[one.run.id] + (f", seed={one.run.info.get('seed')}" if seeds else "") for one in views if one.run

@@ -5,20 +5,25 @@ than two seeds, Welch's t-test is taken, which knows of no pairs.
 """
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from results.chance import learned
-from results.keys import Value
+from results.keys import Value, varying
 from results.measure import Measure
 from results.reader import Run
+from results.run_set import RunSet
 from results.score import Censored, Numbers
 
 LEVEL = 0.95  # confidence level of all intervals
 SIGNIFICANT = 1 - LEVEL  # a p-value below this is called significant
+
+_PLACES = ("root", "download")  # keys of `data` that change no sample
+_DIVISION = ("clients", "partition", "validation", "unseen", "local_test", "label_noise", "noisy_labels", "skew")
+"""Keys of `data` on which the samples that a global model is evaluated on do not depend."""
 
 BySeed: TypeAlias = Mapping[Hashable, float]  # a case's numbers, by seed
 Marks: TypeAlias = dict[tuple[tuple[Value, ...], str], tuple[bool, float]]
@@ -98,7 +103,8 @@ def marks(
     measure: Measure,
 ) -> Marks:
     """Returns the marks of all numbers. A mean for which runs are missing or have not reached a target, or that is no
-    better than a constant prediction, has none.
+    better than a constant prediction, has none. Runs that are evaluated on different data, or by another loss, are not
+    ranked against each other.
 
     rows: how many of the values are those of keys that make rows; the others make columns.
     """
@@ -108,10 +114,11 @@ def marks(
         larger = measure.larger_is_better(metric) if metric in measure.metrics else False
         if larger is None:
             continue
-        columns: dict[tuple[Value, ...], list[tuple[Value, ...]]] = {}
+        columns: dict[Hashable, list[tuple[Value, ...]]] = {}
         for values, group in groups.items():
             if _whole([of_runs.get(run.id, math.nan) for run in group]):
-                columns.setdefault(values[rows:], []).append(values)
+                alike = tuple(_conditions(group[0], metric, measure).items())
+                columns.setdefault((values[rows:], alike), []).append(values)
         for of_column in columns.values():
             if len(of_column) < 2:
                 continue
@@ -120,6 +127,26 @@ def marks(
                 if learned(groups[values], of_runs, metric, measure):
                     found[values, metric] = mark
     return found
+
+
+def _conditions(run: Run, metric: str, measure: Measure) -> dict[str, Value]:
+    """Returns what must be the same in runs whose numbers are ranked, by key of the scenario."""
+    apart = _PLACES + (_DIVISION if measure.subject == "global" else ())
+    timed = "virtual_time" in metric or (measure.at is not None and measure.at[0] == "virtual_time")
+    others = (*(["run.loss"] if metric == "loss" else []), *(["world.delay.unit"] if timed else []))
+    return {
+        key: value
+        for key, value in run.keys.items()
+        if key.startswith(others) or (key.startswith("data.") and key.split(".")[1] not in apart)
+    }
+
+
+def unlike(runs: RunSet, metrics: Iterable[str], measure: Measure) -> Iterator[str]:
+    """Yields a line that names the keys in which runs are so different that they are not ranked against each other."""
+    every = [{k: v for metric in metrics for k, v in _conditions(run, metric, measure).items()} for run in runs.runs]
+    if keys := varying(every):
+        named = "data.name" if "data.name" in keys else ", ".join(keys)
+        yield f"runs that differ in {named} are not ranked against each other: their numbers are not comparable"
 
 
 def _whole(numbers: Sequence[float]) -> bool:

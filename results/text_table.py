@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from results.compare import Comparison
-from results.groups import names_of_parts
+from results.groups import with_names_of_parts
 from results.paired import Paired
 from results.ranking import LEVEL, SIGNIFICANT
 from results.texts import precision, short_names, spread, written
@@ -26,6 +26,8 @@ class TextTable(NamedTuple):
     """How many of its first columns say what runs a row is about. The others hold numbers."""
     caption: list[str]
     """Lines below the table."""
+    narrow: TextTable | None = None
+    """The same with all keys in one column, `what`; None where that would be no narrower."""
 
 
 def text_table(comparison: Comparison | Paired, percent: bool = False) -> TextTable:
@@ -37,26 +39,41 @@ def _compared(comparison: Comparison, percent: bool) -> TextTable:
     import pandas as pd
 
     frame, by, columns = comparison.frame, list(comparison.by), list(comparison.columns)
-    records: Any = frame.to_dict("records")
-    for place, brief in enumerate(names_of_parts([*by, *columns], records)):
-        for key, text in brief.items():
-            frame = frame.assign(**{key: frame[key].mask(frame.index == place, text)})
     names, usual = short_names([*by, *columns]), _usual(frame)
     several = frame["metric"].nunique() > 1
     heads: dict[str, None] = {}
     rows: dict[tuple[str, ...], dict[str, str]] = {}
     metrics = list(dict.fromkeys(frame["metric"]))
+    records: Any = frame.to_dict("records")
+    briefs = with_names_of_parts([*by, *columns], records)
+    labels = [tuple(written(record[key]) for key in by) for record in records]
     ordered = frame.sort_values(columns, na_position="first", kind="stable") if columns else frame
-    for record in sorted(ordered.to_dict("records"), key=lambda record: metrics.index(record["metric"])):
-        metric = record["metric"].replace("_", " ") + unit_of(record["metric"], percent)[1]
-        words = [f"{names[key]}={written(record[key])}" for key in columns]
+    for place in sorted(ordered.index, key=lambda place: metrics.index(records[place]["metric"])):
+        metric = records[place]["metric"].replace("_", " ") + unit_of(records[place]["metric"], percent)[1]
+        words = [f"{names[key]}={written(briefs[place][key])}" for key in columns]
         head = ", ".join([*([metric] if several or not columns else []), *words])
         heads[head] = None
-        rows.setdefault(tuple(written(record[key]) for key in by), {})[head] = _cell(record, percent, usual)
-    order = dict.fromkeys(tuple(written(record[key]) for key in by) for record in frame.to_dict("records"))
-    cells = [[*labels, *(rows[labels].get(head, "-") for head in heads)] for labels in order]
-    table = pd.DataFrame(cells, columns=[*(names[key] for key in by), *heads])
-    return TextTable(table, len(by), list(_caption(comparison, usual)))
+        rows.setdefault(labels[place], {})[head] = _cell(records[place], percent, usual)
+
+    def table(keys: list[str], *, what: bool) -> TextTable:
+        cells = [
+            [
+                *([comparison.names[row]] if comparison.names else []),
+                *(written(record[key]) for key in keys),
+                *([comparison.what[row]] if what else []),
+                *(rows[row].get(head, "-") for head in heads),
+            ]
+            for row, record in dict(zip(labels, briefs, strict=True)).items()
+        ]
+        words = [*(["name"] if comparison.names else []), *(names[key] for key in keys), *(["what"] if what else [])]
+        caption = list(_caption(comparison, usual))
+        if what and comparison.usual:
+            caption.insert(0, f"what: unless a row says otherwise, {comparison.usual}")
+        return TextTable(pd.DataFrame(cells, columns=[*words, *heads]), len(words), caption)
+
+    if "name" in by:
+        return table(by, what=any(comparison.what.values()))
+    return table(by, what=False)._replace(narrow=table([], what=True) if len(by) > 1 else None)
 
 
 def unit_of(metric: str, percent: bool) -> tuple[float, str]:

@@ -131,7 +131,7 @@ def compare(
         rows["unfinished"] = unfinished
         found = load(*runs).compared(**rows, **how)
         notes += found.notes
-    rendered = render(found, format, percent)
+    rendered = render(found, format, percent, Terminal().width)
     if isinstance(rendered, str):
         typer.echo(harmless(rendered))  # the console would wrap its lines
     else:

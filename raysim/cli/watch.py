@@ -4,7 +4,9 @@ browser."""
 import socket
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from textwrap import fill
 from typing import Annotated
 
 import typer
@@ -17,7 +19,7 @@ from raysim.cli.options import FolderOfRuns
 from results.listing import lines
 from results.load import Folder, readable
 from results.reader import NoRuns
-from results.render import plain_table
+from results.render import fitted, least_widths
 from results.texts import Terminal
 from results.views import View
 
@@ -27,7 +29,8 @@ def ls(folder: FolderOfRuns = Path("runs")) -> None:
     with refusing_wrong_runs():
         views = Folder(folder).look()
         readable(views)
-    Terminal().print(shown(views))
+    console = Terminal()
+    console.print(shown(views, console.width))
 
 
 def watch(
@@ -40,14 +43,14 @@ def watch(
     console, runs = Terminal(), Folder(folder)
     with refusing_wrong_runs():
         if not console.is_interactive:
-            console.print(_watched(readable(runs.look())))
+            console.print(_watched(readable(runs.look()), console.width))
             return
         try:
             with Live(console=console, auto_refresh=False) as live:
                 while True:
                     try:
                         views = readable(runs.look())
-                        live.update(_watched(views), refresh=True)
+                        live.update(_watched(views, console.width), refresh=True)
                         if not any(one.status.goes_on for one in views):
                             return
                     except NoRuns:
@@ -57,22 +60,23 @@ def watch(
             raise typer.Exit(130) from None
 
 
-def shown(views: Sequence[View]) -> RenderableType:
-    """Returns a table of runs, and below it why they ended."""
+def shown(views: Sequence[View], width: int) -> RenderableType:
+    """Returns a table of runs, and below it why they ended. Where it is wide, what a run is stands below its name."""
     import pandas as pd
 
     heads, rows, reasons = lines(views)
     frame = pd.DataFrame(rows, columns=list(heads))
-    table = plain_table(frame.loc[:, (frame != "").any()], 3)
-    for column in table.columns[:1]:
-        column.no_wrap = True  # it is to be copied as one word
-    return Group(table, *(Text(line, "dim") for line in reasons))
+    frame, words = frame.loc[:, (frame != "").any()], 3
+    if "what" in frame and sum(least_widths(frame, 3)) > width:
+        below = partial(fill, width=max(map(len, frame["run"])), initial_indent="\n  ", subsequent_indent="  ")
+        frame, words = frame.assign(run=frame["run"] + frame["what"].map(below)).drop(columns="what"), 2
+    return Group(fitted(frame, words, width), *(Text(line, "dim") for line in reasons))
 
 
-def _watched(views: Sequence[View]) -> RenderableType:
+def _watched(views: Sequence[View], width: int) -> RenderableType:
     """Returns the same, and what runs wait for."""
     waiting = (Text(f"{one.path}: {one.remark}", "dim") for one in views if one.status.goes_on)
-    return Group(shown(views), *waiting)
+    return Group(shown(views, width), *waiting)
 
 
 def serve(

@@ -11,8 +11,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from results import style
 from results.compare import compare
+from results.counted import key_axes
 from results.disk import replacing
 from results.groups import Groups, grouped, text
+from results.keys import UnknownKey
 from results.listing import lines
 from results.measure import Measure, NotComparable
 from results.reader import open_run
@@ -66,7 +68,7 @@ def report(
     values: dict[str, Any] = {
         "title": f"{', '.join(names[:3])}{' and others' if len(names) > 3 else ''}: {count(len(runs), 'run')}",
         "groups": groups,
-        "best": headline(groups),
+        "best": headline(groups, by),
         "runs": _html(pd.DataFrame(rows, columns=list(heads))),
         "reasons": reasons,
         "differ": _html(_differing(groups)) if len(groups) > 1 else "",
@@ -91,7 +93,7 @@ def _html(frame: pd.DataFrame) -> str:
     return frame.to_html(index=False, border=0, na_rep="")
 
 
-def headline(groups: Groups) -> str:
+def headline(groups: Groups, by: Iterable[str] | None = None) -> str:
     """Returns what `raysim compare` says of the groups at equal virtual time or, where that is not in seconds, after
     equal rounds; empty if no run is over, or nothing was evaluated."""
     runs = groups.runs
@@ -104,16 +106,17 @@ def headline(groups: Groups) -> str:
         totals = ("virtual_time", "up_bytes", "down_bytes")
         at = cost, common_budget(runs, cost)
         measure = Measure((*metrics, *totals), subject=runs.subject, at=at, larger=runs.directions)
-        return as_html(text_table(compare(runs, groups.keys, (), measure, False)))
-    except NotComparable:
+        return as_html(text_table(compare(runs, by, (), measure, False)))
+    except (NotComparable, UnknownKey):  # such as a key of runs that do not count
         return ""
 
 
 def _differing(groups: Groups) -> pd.DataFrame:
-    """Returns the values of the keys that tell groups apart, a row for each key and a column for each group."""
+    """Returns the values of the keys in which groups differ, a row for each key and a column for each group."""
     firsts = {group.label: group.first.keys for group in groups.groups}
-    cells = {label: [text(of[key]) if key in of else "" for key in groups.keys] for label, of in firsts.items()}
-    return pd.DataFrame({"key": groups.keys, **cells})
+    keys = dict.fromkeys([*groups.keys, *key_axes(groups.runs, None, ())[0]])
+    cells = {label: [text(of[key]) if key in of else "" for key in keys] for label, of in firsts.items()}
+    return pd.DataFrame({"key": [*keys], **cells})
 
 
 def _common(block: Mapping[str, Any], left_out: set[str], above: str = "") -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 from compared_runs import compare, made
@@ -46,3 +47,41 @@ def test_the_main_table_marks_what_is_not_significantly_worse(tmp_path: Path) ->
     assert frame["best"].tolist() == [True, False, False]
     of_b, of_c = (stats.ttest_rel(ends[name], ends["a"]).pvalue for name in "bc")
     assert frame["p"].tolist() == pytest.approx([math.nan, of_b, 2 * of_c], nan_ok=True)
+
+
+def test_runs_on_different_data_are_not_ranked_against_each_other(tmp_path: Path) -> None:
+    """How data are divided changes nothing for a global model; clients' own are evaluated on what they hold."""
+    for place, (data, clients) in enumerate([("digits", 5), ("digits", 9), ("cifar10", 5)]):
+        for name, end in (("a", 0.5 + place / 10), ("b", 0.4)):
+            scenario = {"algorithm": {"name": name}, "data": {"name": data, "clients": clients}}
+            made(tmp_path / f"{name}{place}", scenario, [end], losses=[end], clients=[[end, end]])
+    runs = load(tmp_path)
+
+    def best(**how: Any) -> list[tuple[Any, ...]]:
+        frame = runs.compare(["data", "data.clients", "algorithm"], **how)
+        return [tuple(row) for row in frame[frame["best"]].iloc[:, :3].to_numpy()]
+
+    assert best() == [("cifar10", 5, "a"), ("digits", 9, "a")]
+    assert best(subject="client") == [("cifar10", 5, "a"), ("digits", 5, "a"), ("digits", 9, "a")]
+    told = " ".join(compare(tmp_path).stdout.split())
+    assert "runs that differ in data.name are not ranked against each other: their numbers are not comparable" in told
+    assert "not ranked" not in compare(tmp_path / "a0", tmp_path / "a1").stdout
+
+
+@pytest.mark.parametrize(
+    ("key", "metric", "how"),
+    [("run.loss", "loss", {}), ("world.delay.unit", "accuracy", {"at": ("virtual_time", 9.0)})],
+)
+@pytest.mark.filterwarnings("ignore:.*ended before")
+def test_numbers_that_mean_something_else_are_not_ranked(
+    key: str, metric: str, how: dict[str, Any], tmp_path: Path
+) -> None:
+    """A loss that is another function, and a budget of time in another unit."""
+    block, _, last = key.rpartition(".")
+    for name, value in (("a", "one"), ("b", "other")):
+        scenario: dict[str, Any] = {"world": {"delay": {"name": "none"}}, "run": {"rounds": 1}}
+        inner = scenario["run"] if block == "run" else scenario["world"]["delay"]
+        inner[last] = value
+        made(tmp_path / name, scenario, [0.5], losses=[0.5])
+    assert not load(tmp_path).compare(metric=metric, **how)["best"].any()
+    assert load(tmp_path).compare(metric={"loss": "accuracy", "accuracy": "loss"}[metric])["best"].any()

@@ -3,7 +3,10 @@
 from pathlib import Path
 
 import pytest
-from compared_runs import FEDAVG, compare, made, several
+from compared_runs import FEDAVG, FEDBUFF, compare, made, several
+
+from results import load
+from results.report import report
 
 
 @pytest.fixture
@@ -31,6 +34,45 @@ def test_in_a_narrow_terminal_no_number_is_cut(runs: Path, monkeypatch: pytest.M
     monkeypatch.setenv("COLUMNS", "40")
     shown = compare(runs, *options).stdout
     assert "…" not in shown and max(map(len, shown.splitlines())) <= 40
+
+
+def unlike(folder: Path) -> Path:
+    """Three cases, which differ in more keys than 80 letters have room for; two share most values."""
+    keys = ("local", "model", "server", "run", "world", "other")
+    for name, values, algorithm in (("one", 1, FEDAVG), ("two", 1, FEDBUFF), ("three", 3, FEDBUFF)):
+        scenario = {key: {f"long_name_of_a_key_in_{key}": values} for key in keys} | algorithm
+        made(folder / name, {"name": f"case-{name}", **scenario, "extra": {"name": "none"}}, [0.5 + values / 10])
+    return folder
+
+
+def test_many_keys_are_told_in_one_column_where_they_have_no_room(tmp_path: Path) -> None:
+    """Names come first, and what most rows share stands below the table."""
+    lines = [line.rstrip() for line in compare(unlike(tmp_path)).stdout.splitlines()]
+    assert lines[:3] == [
+        "name        what                                                        accuracy",
+        "case-one    fedavg                                                        0.6000",
+        "case-two    fedbuff                                                       0.6000",
+    ]
+    assert lines[3].startswith("case-three  fedbuff, long_name_of_a_key_in_local=3,") and lines[3].endswith("0.8000*")
+    shared = " ".join(lines).partition("what: unless a row says otherwise, ")[2]
+    assert shared.startswith("long_name_of_a_key_in_local=1, long_name_of_a_key_in_model=1, ")
+    assert max(map(len, lines)) <= 80
+
+
+def test_by_name_says_what_differs_between_the_names(tmp_path: Path) -> None:
+    unlike(tmp_path)
+    for options in ((), ("--format", "markdown"), ("--format", "latex")):
+        told = compare(tmp_path, "--by", "name", *options).stdout
+        assert "fedbuff, long_name" in told.replace("\\_", "_")
+    page = report(load(tmp_path), ["name"]).html
+    assert "fedbuff, long_name" in page and "<td>world.long_name_of_a_key_in_world</td>" in page
+    assert "name=" not in page.replace('name="viewport"', "")
+
+
+def test_many_numbers_make_several_tables(runs: Path) -> None:
+    metrics = [word for metric in ("accuracy", "loss", "up_bytes", "down_bytes") for word in ("--metric", metric)]
+    lines = compare(runs, *metrics, "--columns", "world.delay.sigma").stdout.splitlines()
+    assert [line.partition(" ")[0] for line in lines].count("fedavg") == 2 and max(map(len, lines)) <= 80
 
 
 def test_markdown(runs: Path) -> None:

@@ -55,6 +55,17 @@ def test_a_list_has_a_line_for_each_sweep_and_each_run(tmp_path: Path, monkeypat
     assert command("ls", tmp_path / "nothing").exit_code == 2
 
 
+def test_in_a_narrow_terminal_what_a_run_is_stands_below_its_name(tmp_path: Path) -> None:
+    for name, lr in (("a-run-with-a-name-of-many-letters-20261128-175713", 0.1), ("b", 0.25)):
+        made(tmp_path / name, rows(0.5), {"local": {"lr": lr, "rate_of_decay": lr}, "run": {"rounds": 4}})
+    shown = command("ls", tmp_path).stdout.splitlines()
+    assert [line.rstrip() for line in shown[1:5:2]] == [
+        "a-run-with-a-name-of-many-letters-20261128-175713  finished     1/4  0       0.5",
+        "b                                                  finished     1/4  0       0.5",
+    ]
+    assert [line.strip() for line in shown[2:5:2]] == ["lr=0.1", "lr=0.25"]
+
+
 def test_a_run_that_goes_on_is_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     folder = made(tmp_path / "r", rows(0.1, 0.2, 0.8), {"run": {"rounds": 9}}, **HERE)
