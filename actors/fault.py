@@ -5,7 +5,7 @@ import traceback
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Literal, NamedTuple
 
 OURS = {"actors", "raysim", "results"}
@@ -44,12 +44,17 @@ def _text(error: BaseException) -> str:
 
 
 def trace(error: BaseException) -> str:
-    """Returns the text of an error's traceback, from the first call in code of users' own, if there is one.
-
-    It is empty if the error's own text says all.
+    """Returns the text of an error's traceback: if there are calls in code of users' own, from the first of them, and
+    without our packages' calls. It is empty if the error's own text says all.
     """
-    first = next(_own(error), error.__traceback__)
-    return "" if isinstance(error, UserError) else "".join(traceback.format_exception(type(error), error, first))
+    if isinstance(error, UserError):
+        return ""
+    if first := next(_own(error), None):
+        shown = traceback.TracebackException(type(error), error, first)
+        steps = zip(shown.stack, traceback.walk_tb(first), strict=True)
+        shown.stack[:] = [step for step, (frame, _) in steps if not _is_ours(frame)]
+        return "".join(shown.format())
+    return "".join(traceback.format_exception(error))
 
 
 def frames_of(error: BaseException) -> tuple[Frame, ...]:
@@ -64,10 +69,14 @@ def _own(error: BaseException) -> Iterator[TracebackType]:
         error = error.__cause__
     step = error.__traceback__
     while step is not None:
-        file, module = step.tb_frame.f_code.co_filename, str(step.tb_frame.f_globals.get("__name__"))
-        if module.partition(".")[0] not in OURS and file[:1] != "<" and not any(map(is_installed, Path(file).parents)):
+        file = step.tb_frame.f_code.co_filename
+        if not _is_ours(step.tb_frame) and file[:1] != "<" and not any(map(is_installed, Path(file).parents)):
             yield step
         step = step.tb_next
+
+
+def _is_ours(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__")).partition(".")[0] in OURS
 
 
 Memory = Literal["gpu", "node"]

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
-from actors.fault import describe
+from actors.fault import describe, frames_of
 from raysim.algorithms import Central
 from raysim.laws import algorithm, data, model, release, runs, training, world
 from raysim.laws.subject import Broken, Groups, Law, NotTried, Subject
@@ -59,7 +59,8 @@ def _tried(law: Law, subject: Any) -> Judgement:
     except NotTried as reason:
         return Judgement(_text(law), "not tried", str(reason))
     except (Exception, SystemExit) as error:  # what a user's class raises
-        return Judgement(_text(law), "failed", str(error) if isinstance(error, Broken) else describe(error))
+        where = "".join(f" - raised in {', '.join(frame)}" for frame in frames_of(error)[-1:])
+        return Judgement(_text(law), "failed", str(error) if isinstance(error, Broken) else describe(error) + where)
     return Judgement(_text(law), "ok")
 
 

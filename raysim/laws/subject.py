@@ -144,6 +144,7 @@ def shipped_part(name: str) -> tuple[Kind, type[Part]]:
     if len(found) != 1:
         several = " or ".join(f"{kind.word}/{last}" for kind, _ in found) or "one that `raysim list` shows"
         known = [name for kind in kinds() for part in kind.parts for name in names_of(part)]
-        hint = "" if found else nearest(last, known)
+        of_file = f"; write {last[:-3]}:Class, with the name of the class in that file"
+        hint = "" if found else of_file if last.endswith(".py") else nearest(last, known)
         raise WrongClass(f"must be module:Class, or the name of a part, {several}, got {name!r}{hint}")
     return found[0]

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from raysim.parts.errors import BadInput
+from raysim.parts.own import place_of
 from raysim.parts.own_function import Arguments, ImportPath, as_function, call, find, problems_of
 from raysim.parts.part import Part
 from raysim.terms import Tensor
@@ -69,7 +70,8 @@ class Metric(Part):
             number = float(found)
         except (TypeError, ValueError, RuntimeError):
             got = f"a tensor of shape {tuple(found.shape)}" if hasattr(found, "shape") else repr(found)
-            raise BadInput("run.metrics", f"{self.title} must give one number, got {got}") from None
+            place = place_of(find(self.function) if isinstance(self, FunctionMetric) else type(self).compute)
+            raise BadInput("run.metrics", f"{self.title} must give one number, got {got}{place}") from None
         return None if math.isnan(number) else number
 
 

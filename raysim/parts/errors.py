@@ -67,7 +67,7 @@ class BadInput(RaysimError, UserError, ValueError):
         return str(self.problem)
 
 
-class BadValue(ValueError):
+class BadValue(UserError, ValueError):
     """A value that a part of the scenario cannot work with. Code of parts raises it; `located` says whose it is.
 
     text: what must hold, what was got, what to do; key: the key of the part that it is about, or empty.

@@ -1,6 +1,8 @@
 """Classes from outside of raysim, by module and class."""
 
 import importlib
+import inspect
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -8,7 +10,7 @@ from operator import attrgetter
 from pathlib import PurePath
 from typing import Any
 
-from actors.fault import frames_of
+from actors.fault import OURS, frames_of
 from raysim.parts.process import isolated
 
 _GIVEN: dict[str, Any] = {}  # what module:Class stands for here, whatever this process would import
@@ -55,7 +57,7 @@ def import_class(path: str) -> Any:
         raise WrongClass(
             f"{text}, and named as Python imports it, got {path!r}; write {name or 'my_module'}:{attribute}, say"
         )
-    with import_errors(f"{text}, got {path!r}, whose import raises"):
+    with import_errors(f"must be module:Class, which can be imported, got {path!r}, whose import raises"):
         if module not in sys.modules:
             with isolated():
                 importlib.import_module(module)
@@ -71,6 +73,12 @@ def import_errors(what: str) -> Iterator[None]:
         raise
     except BaseException as error:  # a module can raise anything while it is imported
         raises = f"{type(error).__name__}: {str(error).partition(chr(10))[0].rstrip('.')}"
+        if getattr(error, "code", None) == "model-field-missing-annotation" and (line := re.search("`(.*?)`", raises)):
+            name, _, value = line[1].partition(" = ")
+            raises = f"an error: a key must have a type, got `{line[1]}`; write `{name}: float = {value}`, say, or "
+            raises += f"`{name}: ClassVar = {value}` for what is no key"
+        if isinstance(error, ModuleNotFoundError):
+            raises += "; modules are found in this folder and on PYTHONPATH"
         where = f", raised at {frames[-1].place}" if (frames := frames_of(error)) else ""
         raise WrongClass(f"{what} {raises}{where}") from error
 
@@ -94,6 +102,48 @@ def require_part(found: Any, bases: tuple[type[Any], ...], got: str) -> None:
     if taken := sorted(part.model_fields.keys() & part.__class_vars__):
         text = f"must name a class whose keys are not what its base uses otherwise, got {got!r} with a key {taken[0]!r}"
         raise WrongClass(f"{text}; rename it, or write `{taken[0]}: ClassVar = ...` to set what the base means by it")
+    for name, own, meant in _replaced(found):
+        if isinstance(meant, property) and inspect.isfunction(own):
+            raise WrongClass(
+                f"must name a class whose `{name}` is a @property, got {got!r}{place_of(own)}; make it one"
+            )
+        if inspect.isfunction(meant) and inspect.isfunction(own) and not _accepts(own, asked := _required(meant)):
+            text = f"must name a class whose `{name}` takes {asked}, got {got!r}, where it takes {_bare(own)}"
+            raise WrongClass(f"{text}{place_of(own)}; give it these parameters")
+
+
+def _replaced(part: type[Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Yields the names of what raysim's classes define and a user's class replaces, with the user's and raysim's."""
+    ours = [base for base in reversed(part.__mro__) if base.__module__.partition(".")[0] in OURS]
+    for name, meant in {name: value for base in ours for name, value in vars(base).items()}.items():
+        if name[:1] != "_" and (own := inspect.getattr_static(part, name)) is not meant:
+            yield name, own, meant
+
+
+def _bare(function: Any) -> inspect.Signature:
+    every = inspect.signature(function).parameters.values()
+    return inspect.Signature([parameter.replace(annotation=parameter.empty) for parameter in every])
+
+
+def _required(method: Any) -> inspect.Signature:
+    every = _bare(method).parameters.values()
+    return inspect.Signature([one for one in every if one.default is one.empty and one.kind < one.VAR_POSITIONAL])
+
+
+def _accepts(method: Any, asked: inspect.Signature) -> bool:
+    try:
+        inspect.signature(method).bind(*asked.parameters)
+    except TypeError:
+        return False
+    return True
+
+
+def place_of(function: Any) -> str:
+    """Says in which file and line a function of a user's own begins; nothing of others."""
+    code = getattr(function, "__code__", None)
+    if code is None or function.__module__.partition(".")[0] in OURS:
+        return ""
+    return f" ({code.co_filename}:{code.co_firstlineno})"
 
 
 def public_path(base: type[Any]) -> str:

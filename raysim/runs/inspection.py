@@ -19,6 +19,7 @@ from raysim.parts.errors import BadInput, BadValue, Problem, located
 from raysim.parts.process import isolated
 from raysim.runs.states import States, states_of
 from raysim.scenario import Scenario
+from raysim.terms import Shapes
 from results.location import is_local, location
 from results.summary import guarantee_of
 
@@ -149,7 +150,7 @@ def _try_model(
     Returns what is seldom meant, or done otherwise than asked, and what states of clients take.
     """
     from raysim.workers.peers import PeersWorker
-    from raysim.workers.preflight import try_architectures, try_metrics, try_model
+    from raysim.workers.preflight import try_architectures, try_metrics, try_model, try_transforms
     from raysim.workers.server import ServerWorker
     from raysim.workers.workbench import Workbench
 
@@ -168,13 +169,19 @@ def _try_model(
         with _noting(found, "run.metrics", "give numbers for some samples"):
             try_metrics(worker)
     if isinstance(worker, ServerWorker) and not found:
+        travels = dict[tuple[str, ...], Shapes]()
         with _noting(found, "algorithm", "update a client"):
-            worker.cost()  # this trains a client for one step, and a second one if it predicts
+            travels |= worker.cost().up  # this trains a client for one step, and a second one if it predicts
+        with _noting(found, "algorithm", "do a step"):
+            if not found and type(scenario.algorithm) not in ALGORITHMS and not scenario.apart:
+                worker.filled()
+        with _noting(found, "uplink", "transform an update"):
+            try_transforms(worker, travels)
     elif isinstance(worker, PeersWorker) and not found and type(scenario.algorithm) not in ALGORITHMS:
         # Only a user's algorithm, because some of raysim's train long on public samples whenever they mix.
         with _noting(found, "algorithm", "train and mix a peer"):
             worker.tried(worker.federation.smallest, scenario.local.model_copy(update={"steps": 1}))
-    if not scenario.follows_training:
+    if not scenario.follows_training and "algorithm" not in {problem.path for problem in found}:
         with _noting(found, "world", "give a timeline"):
             _try_timeline(scenario, federation, worker)
     return ((), None) if found else (worker.notes, states_of(scenario, federation, worker))

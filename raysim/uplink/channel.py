@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from raysim.parts.errors import located
+from raysim.parts.errors import BadInput, BadValue, located
+from raysim.parts.own import place_of
 from raysim.terms import Record, Shapes, Tensor, Traffic, Vectors
 from raysim.uplink.memory import entering, leaving, memory_of, shadows_each
-from raysim.uplink.uplink import Size, Uplink, UplinkPoint
+from raysim.uplink.uplink import Decoded, Size, Uplink, UplinkPoint
 
 if TYPE_CHECKING:
     from torch import Generator
@@ -48,6 +49,11 @@ class Channel:
         self._before: dict[int, Size] = {}  # what each transform is given
         for place, transform in transforms.items() if size.values else ():
             self._before[place], size = size, transform.size(size)
+            if not isinstance(size, Size) or size.bits < 0:
+                text = (
+                    f"{type(transform).__name__}.size: must return a Size of at least 0 bits, as before._replace(...)"
+                )
+                raise BadInput(f"{link}.{place}", f"{text} makes it, got {size!r}{place_of(type(transform).size)}")
         self._sent = size
 
     def __call__(self, vector: Tensor, kept: Mapping[int, Record], draw: Callable[[int], Generator]) -> Transformed:
@@ -64,8 +70,10 @@ class Channel:
             for place, transform in group.items():
                 own = {name: entry for name, entry in kept.get(place, {}).items() if name != MEMORY}
                 point = UplinkPoint(self._before[place], draw(place), bound)
+                version = sent._version
                 with located(f"{self.link}.{place}"):
                     found = transform.send(sent, own or transform.first(len(vector)), point)
+                    _require_decoded(transform, found, sent, version)
                 sent, bound = found.vector, transform.bound
                 logged.update(found.logged)
                 if found.kept:
@@ -90,6 +98,22 @@ class Channel:
         if versions is None:
             return self._whole.bits
         return min((1 if shadows_each(shadow) else versions) * self._sent.bits, self._whole.bits)
+
+
+def _require_decoded(transform: Uplink, found: object, sent: Tensor, version: int) -> None:
+    """Raises BadValue unless a transform returned a vector like the one that it was given, and left that as it was.
+
+    version: torch's count of the changes in place before.
+    """
+    where, place = f"{type(transform).__name__}.send", place_of(type(transform).send)
+    if sent._version != version:
+        raise BadValue(f"{where}: must not change the vector in place; copy it first, with clone(){place}")
+    if isinstance(found, Decoded) and found.vector.shape == sent.shape and found.vector.dtype == sent.dtype:
+        return
+    vector = getattr(found, "vector", None)
+    got = type(found).__name__ if vector is None else f"{vector.dtype} of shape {tuple(vector.shape)}"
+    must = f"must return Decoded(vector), with a vector of {sent.dtype} of shape {tuple(sent.shape)} as it was given"
+    raise BadValue(f"{where}: {must}, got {got}{place}")
 
 
 def groups(transforms: Mapping[int, Uplink]) -> Iterator[dict[int, Uplink]]:

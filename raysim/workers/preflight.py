@@ -3,16 +3,21 @@ error."""
 
 from __future__ import annotations
 
+from traceback import walk_tb
+
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from actors.fault import exhausted, frames_of
 from raysim.data.named import NamedArrays, by_name, shape_of, shape_text
 from raysim.local.gradients import PerSample
 from raysim.local.net import Net
 from raysim.parts.errors import BadValue, located
 from raysim.parts.rng import seed_globals
-from raysim.terms import ModelKey
+from raysim.terms import ModelKey, Vectors
+from raysim.uplink.channel import channels
+from raysim.uplink.uplink import Size
 from raysim.workers.evaluation import EVALUATION_BATCH
 from raysim.workers.variants import Variant
 from raysim.workers.workbench import Workbench
@@ -81,8 +86,12 @@ def try_model(bench: Workbench, key: ModelKey = 1.0) -> float:
             _require_alike([outputs, *trained], _passes(bench, variant, x, y))
             _try_single(bench, variant, x[:1], y[:1])
         except BaseException as error:
-            error.add_note(_given(x, y))
-            raise
+            if not isinstance(error, Exception) or isinstance(error, BadValue) or frames_of(error) or exhausted(error):
+                error.add_note(_given(x, y))
+                raise
+            said = " - ".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])])
+            text = f"must predict and train on two samples, got {said}{_inside(error, net.module)}; {_given(x, y)}"
+            raise BadValue(text) from error
         if at := bench.scenario.algorithm.embeds(bench.scenario):
             _try_embedding(bench, variant, x, None if at is True else at)
     net.load(start)
@@ -226,6 +235,13 @@ def try_metrics(bench: Workbench) -> None:
             bench.evaluator.measure(module, split, some)
 
 
+def try_transforms(bench: Workbench, vectors: Vectors) -> None:
+    """Lets the transforms of `uplink` take a vector of ones. vectors: the shapes of the layers of those that travel."""
+    for one in channels("uplink", bench.uplink, vectors):
+        if length := Size.dense(one.shapes).values:
+            one(torch.ones(length), {}, lambda place: torch.Generator().manual_seed(place))
+
+
 def _try_embedding(bench: Workbench, variant: Variant, x: Tensor, at: str | None) -> None:
     name = bench.scenario.algorithm.name
     task = bench.task(0, 0, variant.start, variant=variant)
@@ -237,6 +253,14 @@ def _try_embedding(bench: Workbench, variant: Variant, x: Tensor, at: str | None
     if len(embedded) != len(x):
         text = f"must give one embedding for each input, got shape {tuple(embedded.shape)} for {len(x)} inputs"
         raise BadValue(f"{text}, for {name}; name another sub-module")
+
+
+def _inside(error: BaseException, module: nn.Module) -> str:
+    """Says in which sub-module an error arose."""
+    names = {id(one): name for name, one in module.named_modules() if name}
+    steps = (names.get(id(frame.f_locals.get("self"))) for frame, _ in walk_tb(error.__traceback__))
+    found = [name for name in steps if name]
+    return f" in its sub-module {found[-1]!r}" if found else ""
 
 
 def _given(x: Tensor, y: Tensor) -> str:

@@ -17,6 +17,7 @@ from raysim.local.logged import is_filled_by_tasks
 from raysim.local.model import Model
 from raysim.models.layout import Layout
 from raysim.parts.errors import BadValue
+from raysim.parts.own import place_of
 from raysim.parts.rng import seed_globals
 from raysim.terms import Record, SearchResult, ServerStep
 from raysim.workers.replies import Searched
@@ -51,7 +52,7 @@ def calling(
     Before the call, it seeds the global generators, by the method and the ids. After it, the records in `given` must be
     as they were. who: what is added to any error, such as "client 3, its dispatch 0, model version 2".
     """
-    where = f"{type(algorithm).__name__}.{method}"
+    where, place = f"{type(algorithm).__name__}.{method}", place_of(getattr(type(algorithm), method))
     before = {name: {key: _Seen.of(entry) for key, entry in record.items()} for name, record in given.items()}
     seed_globals(seed, method, *ids)
     try:
@@ -62,9 +63,13 @@ def calling(
         if (first := error.errors()[0])["type"] != "frozen_instance":
             raise
         must = f"must set no attribute of the algorithm, but sets {first['loc'][0]!r}; keep it in a state"
-        told = _noted(ContractError(f"{where}: {must}"), who)
-        raise told.with_traceback(error.__traceback__) from None
+        raise _noted(ContractError(f"{where}: {must}{place}"), who) from None
+    except ContractError as error:
+        raise _noted(ContractError(f"{error.text}{place}"), who) from None
     except BaseException as error:
+        if isinstance(error, KeyError):
+            has = (f"{name} has {', '.join(map(repr, one)) or 'nothing'}" for name, one in given.items())
+            error.add_note("; ".join(text for text in has if not text.startswith("the ")))
         _noted(error, who)
         raise
 
@@ -100,7 +105,7 @@ def _require_unchanged(where: str, name: str, record: Record, before: Mapping[st
         if seen is None or record.get(key) is not seen.entry:
             hint = "leave the dict as it is, and make a new one"
         elif seen.changed:
-            hint = "copy it first, with clone()"
+            hint = "copy it first, with clone()" + "; task.received.w is the same tensor" * (name == "message")
         else:
             continue
         raise ContractError(

@@ -97,14 +97,14 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
         state = self.first_state()
         first = later = self.message(state)
         if not all(len(one.flatten()) for name, one in self.travelling(first).items() if name not in ("w", "buffers")):
-            later = self._filled(state, first)
+            later = self.filled()
         levels = {key: work_cost(self, key, first, later) for key in model_keys(self.scenario)}
         return (levels.get(1.0) or work_cost(self, 1.0, first, later))._replace(levels=levels)
 
-    def _filled(self, state: Record, first: Record) -> Record:
+    def filled(self) -> Record:
         """Returns the message after a step with one update, which fills entries that are empty in the first one."""
-        variant, client = self.variant(1.0), self.federation.smallest
-        message, _ = self.adapting.apart(variant.cut(self.at_level(1.0, first)))
+        state, variant, client = self.first_state(), self.variant(1.0), self.federation.smallest
+        message, _ = self.adapting.apart(variant.cut(self.at_level(1.0, self.message(state))))
         update, _ = tried(self, client, message, variant)
         arrival = Arrival(client, 0, 0, 0, 0.0, int(self.federation.samples[client]))
         weights = None if self.algorithm.needs_every_update else self.algorithm.weigh([arrival], self.population)
@@ -112,7 +112,9 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
         alone = {name: one[0] for name, one in weights.items()} if isinstance(weights, dict) else (weights or [1.0])[0]
         total.add(records.split(update, "buffers")[0], alone)
         own, task = self.adapting.apart(state)[0], self.server_task(Gang(), 1, state)
-        step = returned.step("step", self.algorithm.step(own, [arrival], total.record, task), own)
+        task.together = [(task, total.record)]
+        with self.calling("step", 1, state=own, updates=total.record) as where:
+            step = returned.step(where, self.algorithm.step(own, [arrival], total.record, task), own)
         return self.message({**state, **step.state}, 1)
 
     # --- steps --------------------------------------------------------------------------------------------------------

@@ -11,6 +11,9 @@ import math
 import networkx as nx
 import numpy as np
 from raysim.algorithms import DecFedAvg
+from raysim.algorithms import FedAvg
+from raysim.metrics import Metric
+from raysim.uplink import Decoded, Uplink
 from raysim.world import Availability, Delay, EdgeDelay, Topology, Weighting
 
 class Backwards(Delay):
@@ -56,6 +59,32 @@ class Early(EdgeDelay):
     def draw(self, generator):
         return -1.0
 
+class Cut(Uplink):
+    name: str = "cut"
+    def send(self, vector, kept, at):
+        return Decoded(vector[:5])
+
+class Doubled(Uplink):
+    name: str = "doubled"
+    def send(self, vector, kept, at):
+        return Decoded(vector.mul_(2))
+
+class Sized(Cut):
+    def size(self, before):
+        return 8
+
+class Up(Metric):
+    name: str = "up"
+    def direction(self):
+        return True
+    def compute(self, outputs, labels):
+        return 1.0
+
+class Forgets(FedAvg):
+    name: str = "forgets"
+    def step(self, state, arrivals, updates, task):
+        return {"w": state["momentum"]}
+
 class LacksAnArgument(DecFedAvg):
     name: str = "lacks_an_argument"
     def mix(self, task, inbox):
@@ -77,7 +106,15 @@ class Weighs(Weighting):
         ({"world__availability": "own_wrongs:Few"}, "world.availability.mask: must return an array of bool (6,), got "),
         ({"world__availability": "own_wrongs:Stands"}, "world.availability.next_change: must return a time after 0,"),
         ({"world__dispatch__policy": "toys_parts:Twice"}, "world.dispatch.policy: toys_parts:Twice must pick at most "),
-        ({"algorithm": "toys_lawless:OneWeight"}, "algorithm: OneWeight.weigh, of the step to"),
+        (
+            {"uplink": ["own_wrongs:Cut"]},
+            "uplink.0: Cut.send: must return Decoded(vector), with a vector of torch.float",
+        ),
+        ({"uplink": ["own_wrongs:Doubled"]}, "uplink.0: Doubled.send: must not change the vector in place; copy it"),
+        ({"uplink": ["own_wrongs:Sized"]}, "uplink.0: Sized.size: must return a Size of at least 0 bits, as before"),
+        ({"run__metrics": ["own_wrongs:Up"]}, "run.metrics.0.name: must name a class whose `direction` is a @property"),
+        ({"algorithm": "own_wrongs:Forgets"}, "algorithm: must do a step, got KeyError: 'momentum' - state has 'buff"),
+        ({"algorithm": "toys_lawless:OneWeight"}, "algorithm: OneWeight.weigh ("),
         ({"algorithm": "toys_lawless:Misspells"}, "algorithm: must update a client, got TypeError:"),
         ({"algorithm": "toys_lawless:NoModelAtFirst"}, "algorithm: NoModelAtFirst.init: the server's state must hold"),
     ],
@@ -118,7 +155,11 @@ PEERS: Raw = {
             "algorithm: PeerSendsNothing.local: must return two",
         ),
         ({"algorithm": "toys_lawless:PeerForgets"}, "algorithm: PeerForgets.mix: the state must have the entries"),
-        ({"algorithm": "own_wrongs:LacksAnArgument"}, "algorithm: must train and mix a peer, got TypeError:"),
+        (
+            {"algorithm": "own_wrongs:LacksAnArgument"},
+            "algorithm.name: must name a class whose `mix` takes (self, task, draft, inbox), got 'own_wrongs:LacksAnAr"
+            "gument', where it takes (self, task, inbox) (",
+        ),
         *(
             ({"topology": {"name": "ring", "weights": {"name": "own_wrongs:Weighs", "kind": kind}}}, expected)
             for kind, expected in {

@@ -14,8 +14,8 @@ from same_bits import same_on_ray
 
 import raysim
 
-UPDATE = r"train for version 1: ContractError: {}\.update: "
-CLIENT = r" - client \d+, its dispatch 0, model version 0, train$"
+UPDATE = r"train for version 1: {}\.update: "
+CLIENT = r" \(.*toys_lawless.py:\d+\) - client \d+, its dispatch 0, model version 0, train$"
 OWN = {"data__local_test": 0.2, "run__evaluate_clients": "all", "data__unseen": 0.2}
 IN_DOMAIN: Raw = {"server_data": {"name": "in_domain", "samples": 100}}
 
@@ -33,13 +33,13 @@ def lawless(name: str, **more: Any) -> Raw:
     [
         ("ChangesMessage", UPDATE + "must not change in place what it is given, but changed 'w' of message" + ".*"),
         ("ChangesOwnState", UPDATE + "must not change .* but changed 'last' of state; copy it first" + ".*" + CLIENT),
-        ("ChangesServerState", r"step to version 1: ContractError: {}\.step: must not .* but changed 'w' of state; "),
+        ("ChangesServerState", r"step to version 1: {}\.step: must not .* but changed 'w' of state; "),
         ("ReplacesInServerState", r"{}\.step: must not .* but changed 'w' of state; leave the dict as it is, and"),
         ("AddsToMessage", UPDATE + "must not .* but changed 'half' of message; leave the dict .*" + CLIENT),
         ("ChangesUpdates", r"step to version 1: .*{}\.step: .* but changed 'delta' of updates; copy it first"),
-        ("ChangesInMessage", r"ContractError: {}\.message: .* but changed 'w' of state; copy .* - model version 0$"),
+        ("ChangesInMessage", r": {}\.message: .* but changed 'w' of state; copy .* - model version 0$"),
         ("ChangesInPersonal", r"{}\.personal: .* but changed 'w' of message; .* - client \d+, model version 2, eval"),
-        ("ChangesFirstModel", r"ContractError: {}\.init: .* but changed 'w' of the first model; copy it first"),
+        ("ChangesFirstModel", r": {}\.init: .* but changed 'w' of the first model; copy it first"),
         ("NoTuple", UPDATE + "must return two records, the update and the client's next state, got dict" + CLIENT),
         ("SendsFloat", UPDATE + r"'size' of the update must be a tensor, got 0.5; make it one, with torch.tensor"),
         ("OtherEntries", r"must have the entries of those of other clients, \['buffers', 'delta'.*\], got"),
@@ -57,8 +57,14 @@ def lawless(name: str, **more: Any) -> Raw:
         ("NoModelAtFirst", r"{}\.init: the server's state must hold 'w', got \['steps'\]"),
         ("ShortMessage", r"{}\.message: 'w' of the message must be float32 of shape \(\d+,\), got float32 of shape"),
         ("PredictsNothing", r"{}\.personal: must return a model or a function .*, got .* - client \d+, model version"),
-        ("OneWeight", r"scheduler: .*{}\.weigh, of the step to version 1: must return a weight for each of 6 .*got 1"),
-        ("NoNumbers", r"scheduler: .*{}\.weigh, of the step to version 1: must .* finite numbers, got nan for client"),
+        (
+            "OneWeight",
+            r"scheduler: .*{}\.weigh \(.*:\d+\), of the step to version 1: must return a weight for each of 6 .*got 1",
+        ),
+        (
+            "NoNumbers",
+            r"scheduler: .*{}\.weigh \(.*:\d+\), of the step to version 1: must .* finite numbers, got nan for client",
+        ),
         ("AnArray", r"scheduler: .*{}\.weigh.*: must return a list of numbers, or None .*, got ndarray; use .tolist"),
         ("Misspells", r"TypeError: task.train: unknown keyword 'lrr' \(did you mean 'lr'\?\); known are part, "),
         ("WrongValue", r"task.train: epochs: must be an integer, got 'two'"),
@@ -77,9 +83,9 @@ def test_a_broken_rule_ends_the_run_and_is_named(name: str, told: str, tmp_path:
         ("PeerChangesState", r"{}\.local: .* but changed 'w' of state; copy it first.* - peer \d, after 0 mixes,"),
         ("PeerChangesDraft", r"{}\.mix: .* but changed 'start' of draft; copy it first.* - peer \d, after 0 mixes,"),
         ("PeerChangesNeighbour", r"{}\.mix: .* but changed 'w' of the message of neighbour 1; copy it first"),
-        ("PeerSendsNothing", r"{}\.local: must return two records, the draft and the message, got dict - peer 0"),
+        ("PeerSendsNothing", r"{}\.local: must return two records, the draft and the message, got dict .* - peer 0"),
         ("PeerForgets", r"{}\.mix: the state must have the entries that `init` returned, \['buffers', 'w'\], got"),
-        ("PeerPredictsNothing", r"{}\.personal: must return a model, got None - peer 0, after 4 rounds, evaluate"),
+        ("PeerPredictsNothing", r"{}\.personal: must return a model, got None .* - peer 0, after 4 rounds, evaluate"),
     ],
 )
 def test_a_rule_that_a_peer_breaks_ends_the_run_and_is_named(name: str, told: str, tmp_path: Path) -> None:
@@ -153,7 +159,7 @@ def test_draws_in_shared_work_do_not_depend_on_who_does_it(tmp_path: Path) -> No
     ("name", "told"),
     [
         ("LosesState", r"LosesState\.update: .* got \[\]; return it as it came - client \d+, its dispatch 0, model v"),
-        ("ChangesServerState", r"step to version 1: ContractError: ChangesServerState\.step: must not change in place"),
+        ("ChangesServerState", r"step to version 1: ChangesServerState\.step: must not change in place"),
     ],
 )
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from actors import Job, Pool, Value, finished
 from raysim.algorithms import Central
 from raysim.engine.simulation import Kept
 from raysim.parts.errors import BadInput, BadValue
+from raysim.parts.own import place_of
 from raysim.parts.part import is_finite
 from raysim.parts.rng import seed_globals
 from raysim.scenario import Scenario
@@ -245,7 +246,8 @@ def _weighed(
     weights = algorithm.weigh(arrivals, population)
     if weights is None or algorithm.needs_every_update:
         return None
-    must = f"{type(algorithm).__name__}.weigh, of the step to version {stepped.version}: must return"
+    method = f"{type(algorithm).__name__}.weigh{place_of(type(algorithm).weigh)}"
+    must = f"{method}, of the step to version {stepped.version}: must return"
     if not isinstance(weights, dict):
         return list(_checked(weights, arrivals, must))
     sums = {name: _checked(one, arrivals, f"{must}, for {name!r},") for name, one in weights.items()}
