@@ -232,7 +232,7 @@ class _Buffer:
         self._columns, self._own_rows = {name: [] for name in self._names}, []
 
     def compact(self) -> None:
-        if self._parts > 1:
+        if self.written < (self._parts - 1) * BUFFER_ROWS:  # else all parts but the last are large
             compact(self._folder, self.table, self._schema)
 
     def digests(self) -> Iterator[str]:

@@ -7,6 +7,8 @@ Differences from the paper: deltas have the opposite sign (local minus received 
 contribute twice to one buffer, because it can be picked again while its update waits in the buffer.
 """
 
+from functools import cache
+
 from raysim.algorithms.moving import Aggregating
 from raysim.algorithms.signatures import Arrivals, Direction, ServerTask
 from raysim.algorithms.staleness import Polynomial, Staleness
@@ -31,7 +33,8 @@ class FedBuff(Aggregating):
 
     def weigh(self, arrivals: Arrivals, population: Population) -> list[float]:
         # Divided by K and not by the sum of the factors: a buffer of stale updates makes a shorter step on purpose.
-        return [self.staleness.of(a.staleness) / self.buffer for a in arrivals]
+        factor = cache(self.staleness.of)
+        return [factor(a.staleness) / self.buffer for a in arrivals]
 
     def direction(self, state: Record, arrivals: Arrivals, updates: Record, task: ServerTask) -> Direction:
         return self.server_lr * updates["delta"], {}

@@ -106,7 +106,8 @@ class RandomDelay(Delay, distribution.Distribution):
         return self._rounded(low)
 
     def duration(self, stream: Stream, client: int, number: int, cost: Cost | None) -> float:
-        return self._rounded(self.draw(stream(client, number) if self.redraw == "dispatch" else stream(client)))
+        drawn = self.draw(stream(client, number) if self.redraw == "dispatch" else stream(client))
+        return drawn if self.unit == "seconds" else self._rounded(drawn)
 
     def _rounded(self, delay: float) -> float:
         return delay if self.unit == "seconds" else float(_ROUNDING[self.rounding](delay))

@@ -72,11 +72,12 @@ class PolicyPicker(Picker):
     ) -> None:
         super().__init__(world, samples, seed)
         self._labels, self._times, self._tiers = labels, np.zeros_like(samples), tiers
-        self._draws = Stream(seed, "pick")
+        self.draws = Stream(seed, "pick")
         self._uniform = type(world.dispatch.policy) is UniformPolicy
         self._until = 0.0  # when others may be available than the roster says
         self.steady = self._uniform and tiers is None and type(world.availability) is Always
-        """Whether `replace` may be asked where as many clients are in flight as are wanted."""
+        """Whether a client that has arrived is replaced by any that is idle: the one at a place of the roster that is
+        drawn from `draws` for the dispatch."""
 
     def pick(self, time: float, round: int, in_flight: int, serial: int) -> list[int]:
         if time >= self._until:
@@ -93,15 +94,11 @@ class PolicyPicker(Picker):
         if wanted <= 0 or not size:
             return []
         if self._uniform and wanted == 1:
-            return [self.roster.at(self._draws.below(size, serial))]
+            return [self.roster.at(int(self.draws(serial).integers(size)))]
         if self._uniform:  # needs no list of all clients
-            places = UniformPolicy().places(size, wanted, self._draws(serial))
+            places = UniformPolicy().places(size, wanted, self.draws(serial))
             return [self.roster.at(place) for place in places]
         return self._of(self.roster.all(), wanted, round, serial)
-
-    def replace(self, client: int, serial: int) -> int:
-        """Returns who is dispatched when a client has arrived, as `pick` would, and keeps the roster up to date."""
-        return self.roster.swap(client, self._draws.below(self.roster.size + 1, serial))
 
     def _of(self, idle: NDArray[np.int64], wanted: int, round: int, serial: int) -> list[int]:
         """Returns the clients that the policy picks. idle: the numbers of those that it may pick, ascending."""
@@ -109,7 +106,7 @@ class PolicyPicker(Picker):
             return []
         candidates = Candidates(idle, self._samples, self._times, round, self._reports, self._labels)
         policy = self._dispatch.policy
-        picked = [*map(int, policy.pick(candidates, wanted, self._draws(serial)))]
+        picked = [*map(int, policy.pick(candidates, wanted, self.draws(serial)))]
         known = np.isin(picked, idle).all()
         if not known or len(picked) > wanted or len(set(picked)) < len(picked):
             must = f"at most {wanted} of the idle clients, none of them twice"

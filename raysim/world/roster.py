@@ -18,6 +18,8 @@ class Roster:
 
     The k-th of them is found without a look at all clients, of whom there may be millions: by those before it that
     cannot be picked, or, if they are many, by counts of blocks.
+
+    away: those that cannot be picked, ascending; None if they are many.
     """
 
     def __init__(self, idle: NDArray[np.bool_]) -> None:
@@ -35,8 +37,8 @@ class Roster:
     def _count(self) -> None:
         """Lists those that cannot be picked, if they are few, or else counts the others by blocks."""
         clients = len(self._both)
-        self._few = clients - self.size <= min(_FEW, clients // 2)
-        self._away: list[int] = np.flatnonzero(~self._both).tolist() if self._few else []  # sorted
+        few = clients - self.size <= min(_FEW, clients // 2)
+        self.away: list[int] | None = np.flatnonzero(~self._both).tolist() if few else None
         self._counts = np.add.reduceat(self._both, range(0, clients, _BLOCK), dtype=np.int64)
 
     def move(self, client: int, *, idle: bool) -> None:
@@ -48,31 +50,14 @@ class Roster:
             return
         self._pickable[client] = idle
         self.size += 1 if idle else -1
-        if not self._few:
+        if self.away is None:
             self._counts[client // _BLOCK] += 1 if idle else -1
         elif idle:
-            del self._away[bisect_left(self._away, client)]
-        elif len(self._away) < _FEW:
-            insort(self._away, client)
+            del self.away[bisect_left(self.away, client)]
+        elif len(self.away) < _FEW:
+            insort(self.away, client)
         else:
             self._count()
-
-    def swap(self, client: int, place: int) -> int:
-        """Makes a client idle that was not, and another one not, which it returns: the one at a place, as `at` says."""
-        if not (self._few and self._available[client]):
-            self.move(client, idle=True)
-            found = self.at(place)
-            self.move(found, idle=False)
-            return found
-        away, idle, pickable = self._away, self._idle, self._pickable
-        del away[bisect_left(away, client)]
-        found = place
-        while found != (further := place + bisect_right(away, found)):
-            found = further
-        insort(away, found)
-        idle[client] = pickable[client] = True
-        idle[found] = pickable[found] = False
-        return found
 
     def __contains__(self, client: int) -> bool:
         return 0 <= client < len(self._pickable) and bool(self._pickable[client])
@@ -83,9 +68,9 @@ class Roster:
 
     def at(self, place: int) -> int:
         """Returns the client at a place of the ascending list that `all` returns."""
-        if self._few:
+        if self.away is not None:
             client = place
-            while client != (further := place + bisect_right(self._away, client)):
+            while client != (further := place + bisect_right(self.away, client)):
                 client = further
             return client
         ends = np.add.accumulate(self._counts)

@@ -97,7 +97,7 @@ class Closed(NamedTuple):
 Happening: TypeAlias = Started | Ended | Stepped | Closed
 
 
-Waiting = tuple[int, Dispatched, Arrival]  # an update that has arrived; the dispatch's serial number comes first
+Waiting = tuple[int, Dispatched, float]  # an update that has arrived: its serial number, its dispatch, its staleness
 
 
 class Flights:
@@ -119,14 +119,18 @@ class Flights:
         if matters:
             self.live[dispatched.version] += 1
 
-    def use(self, arrived: list[Waiting]) -> tuple[tuple[Dispatched, ...], tuple[Arrival, ...]]:
-        """Takes some of those that wait away, for a step. Returns their dispatches in order, and their arrivals."""
-        serials, members, arrivals = zip(*sorted(arrived), strict=True) if arrived else ((), (), ())
+    def follow(self, serial: int, version: int) -> None:
+        """Takes note of dispatches of a version, all of which matter. serial: of the next one."""
+        if serial > self.serial:
+            self.live[version] += serial - self.serial
+        self.serial = serial
+
+    def use(self, arrived: list[Waiting]) -> tuple[tuple[Dispatched, ...], tuple[float, ...]]:
+        """Takes some of those that wait away, for a step. Returns their dispatches in order, and their staleness."""
+        serials, members, staleness = zip(*sorted(arrived), strict=True) if arrived else ((), (), ())
         gone = set(serials)
         self.waiting = [one for one in self.waiting if one[0] not in gone]
-        for dispatched in members:
-            self.had[dispatched.client] = dispatched.version
-        return members, arrivals
+        return members, staleness
 
     def release(self, ended: Iterable[Dispatched]) -> None:
         """Lets go of the versions from which updates start that have ended."""

@@ -11,7 +11,9 @@ and the number of rounds is that of server steps, as wherever the world has no r
 """
 
 import math
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from itertools import repeat
+from operator import itemgetter
 from typing import Literal
 
 import numpy as np
@@ -84,8 +86,8 @@ class ServerTimeline:
         self._steady: Steady | None = None
         plain = (cost, measured, loss, level, horizon.every_time) == (None,) * 5 and self._drop == 0
         if plain and isinstance(self._picker, PolicyPicker) and self._picker.steady and not self._has_rounds:
-            given = self._clock, self._flights, self._picker, self._delay, self._delays
-            self._steady = Steady(*given, self.samples, self._steps_after, horizon.time)
+            given = self._flights, self._picker.roster, self._picker.draws, self._delay, self._delays
+            self._steady = Steady(*given, self._steps_after, horizon.time)
         self._look_pending = False  # whether an opening is scheduled for when others may be available
 
     @property
@@ -111,11 +113,13 @@ class ServerTimeline:
                 yield from self._yielded()
             if event == _OPEN and self._has_rounds:
                 self._schedule_close()
-            if self._steady is not None and self.in_flight == self.world.dispatch.concurrency:
-                yield from self._steady.replacements(self.version, _ARRIVE, self._step_with_all)
+            if steady := self._steady if self.in_flight == self.world.dispatch.concurrency else None:
+                yield from steady.replacements(self._step_at)
             if self.version >= self.horizon.versions and not self._over:
                 self._over = True
                 yield self._within(self._clock.now, "epsilon", "its epsilon was spent")
+            if steady:
+                break
         if not self._over and len(self._clock):  # time is up
             yield from self._evaluations(end)
             self._clock.pass_to(end)
@@ -237,15 +241,11 @@ class ServerTimeline:
         if not reports or (self._discards and dispatched.round < self.round):
             self._ended(dispatched, "discarded" if reports else "dropped", staleness)
         else:
-            tier, samples = 0 if self._tiers is None else int(self._tiers.of[client]), self.samples[client]
-            serial, round, version, level = dispatched.serial, dispatched.round, dispatched.version, dispatched.level
-            width, architecture = (1.0, level) if isinstance(level, str) else (level, None)
-            arrival = Arrival(client, serial, round, version, staleness, samples, tier, width, architecture)
-            self._flights.waiting.append((serial, dispatched, arrival))
+            self._flights.waiting.append((dispatched.serial, dispatched, staleness))
             if len(self._flights.waiting) == self._steps_after:
                 self._step(self._flights.waiting)
         if self._tiers is not None and self._tiers.returns(client):
-            self._close_tier(self._tiers.of[client])
+            self._close_tier(self._tiers.of == self._tiers.of[client])
         if not self._has_rounds:
             if self.version > self.round:  # a server step counts as a round
                 self._happened.append(self._closed())
@@ -253,9 +253,9 @@ class ServerTimeline:
             if not self._over:  # the client that arrived is replaced
                 self._open()
 
-    def _close_tier(self, tier: int) -> None:
-        """Ends a tier's round, in which all that it had picked are back."""
-        arrived = [waiting for waiting in self._flights.waiting if waiting[2].tier == tier]
+    def _close_tier(self, members: NDArray[np.bool_]) -> None:
+        """Ends a tier's round, in which all that it had picked are back. members: who is in it, (clients,)."""
+        arrived = [waiting for waiting in self._flights.waiting if members[waiting[1].client]]
         if isinstance(self.trigger, Round) and (arrived or self.trigger.empty):
             self._step(arrived)
 
@@ -268,7 +268,13 @@ class ServerTimeline:
 
     def _step(self, arrived: list[Waiting]) -> None:
         """Does a server step with some of those that wait."""
-        members, arrivals = self._flights.use(arrived)
+        self._step_with(*self._flights.use(arrived))
+
+    def _step_with(self, members: tuple[Dispatched, ...], staleness: Sequence[float]) -> None:
+        """Does a server step with members in order, whose updates have this staleness."""
+        arrivals = tuple(self._arrivals(members, staleness))
+        for client, _, _, version, *_ in arrivals:
+            self._flights.had[client] = version
         self.version += 1
         self._used += len(members)
         stepped = Stepped(self.version, self.round, self._clock.now, members, arrivals, self.in_flight)
@@ -276,13 +282,26 @@ class ServerTimeline:
             self._on_step(stepped)
         self._happened.append(stepped)
 
-    def _step_with_all(self) -> Generator[Happening, None, int | None]:
+    def _arrivals(self, members: Sequence[Dispatched], staleness: Iterable[float]) -> Iterator[Arrival]:
+        """Returns the members of a step as algorithms see them."""
+        if not members:
+            return iter(())
+        serials, clients, _, rounds, versions, _, _, _, levels, _ = zip(*members, strict=True)
+        samples = map(self.samples.__getitem__, clients)
+        tiers = repeat(0) if self._tiers is None else self._tiers.of[[*clients]].tolist()
+        widths = [1.0 if isinstance(level, str) else level for level in levels]
+        names = [level if isinstance(level, str) else None for level in levels]
+        return map(Arrival, clients, serials, rounds, versions, staleness, samples, tiers, widths, names)
+
+    def _step_at(self, now: float, arrived: list[Dispatched]) -> Generator[Happening, None, bool]:
         """Does a server step, which counts as a round, as `Steady` asks."""
-        self._step(self._flights.waiting)
+        self._clock.pass_to(now)
+        arrived.sort(key=itemgetter(0))  # by serial
+        self._step_with(tuple(arrived), [float(self.version - of.version) for of in arrived])
         self._happened.append(self._closed())
         yield from self._yielded()
         self.round = self.version
-        return None if self._over or self.version >= self.horizon.versions else self.version
+        return not self._over and self.version < self.horizon.versions
 
     def _ended(
         self, dispatched: Dispatched, status: Literal["discarded", "dropped", "unfinished"], staleness: float
@@ -293,7 +312,7 @@ class ServerTimeline:
 
     def _unfinished(self) -> Iterator[Happening]:
         """Ends what is in the buffer, with its staleness at its arrival, and what is in flight."""
-        left = [(dispatched, arrival.staleness) for _, dispatched, arrival in self._flights.waiting]
+        left = [(dispatched, staleness) for _, dispatched, staleness in self._flights.waiting]
         left += [(dispatched, self._staleness(dispatched)) for dispatched in self._flights.flying.values()]
         for dispatched, staleness in sorted(left):
             self._ended(dispatched, "unfinished", staleness)

@@ -1,59 +1,69 @@
 """A fast loop for timelines in which clients replace each other one by one."""
 
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Generator, Iterator
+from heapq import heappop, heapreplace
 from typing import NamedTuple
 
 from raysim.parts.rng import Stream
-from raysim.terms import Arrival
-from raysim.world.clock import Clock
 from raysim.world.delay import Delay, duration_of
-from raysim.world.picker import PolicyPicker
+from raysim.world.roster import Roster
 from raysim.world.server_happening import Dispatched, Flights, Happening
 
 
 class Steady(NamedTuple):
-    """A timeline in which as many clients as are wanted are in flight, all others are there, and nothing but delays is
-    drawn, so that most of a large one passes here, in a third of the time of the general loop."""
+    """The rest of a timeline in which as many clients as are wanted have just been dispatched, all others are there,
+    and nothing but delays is drawn."""
 
-    clock: Clock[Dispatched | int]
     flights: Flights
-    picker: PolicyPicker
+    roster: Roster
+    picks: Stream
     delay: Delay
     delays: Stream
-    samples: list[int]  # by client
     size: int | None  # number of updates that a step waits for; None: no step comes
     end: float  # virtual time
 
     def replacements(
-        self, version: int, priority: int, step: Callable[[], Generator[Happening, None, int | None]]
+        self, step: Callable[[float, list[Dispatched]], Generator[Happening, None, bool]]
     ) -> Iterator[Happening]:
         """Lets updates arrive, and dispatches a client after each, until the end.
 
-        version, priority: the server's version now, and the clock's priority of arrivals. step: does a server step with
-        all that wait, yields what happens, and returns the new version; None if it was the last one.
+        step: does a server step at a virtual time with what has arrived, yields what happens, and returns whether the
+        timeline continues.
         """
-        clock, flights, picker, delay, delays, samples, size, end = self
-        flying, numbers, had, live = flights.flying, flights.numbers, flights.had, flights.live
-        while isinstance(back := clock.next_until(end), Dispatched):
-            gone, client = back.serial, back.client
-            staleness = float(version - back.version)
-            arrival = Arrival(client, gone, back.round, back.version, staleness, samples[client])
-            flights.waiting.append((gone, back, arrival))
-            del flying[gone]
-            if len(flights.waiting) == size:
-                stepped = yield from step()
-                if stepped is None:
-                    clock.pop()
-                    picker.roster.move(client, idle=True)
-                    return
-                version = stepped
-            serial = flights.serial
-            client = picker.replace(client, serial)
-            number, now = numbers[client], clock.now
-            arrives = now + duration_of(delay, delays, client, number, None)
-            new = Dispatched(serial, client, number, version, version, now, arrives, True, 1.0, had[client])
+        flights, roster, picks, delay, delays, size, end = self
+        numbers, had, away, new = flights.numbers, flights.had, roster.away, tuple.__new__
+        flying = sorted((of.arrives, of.serial, of) for of in flights.flying.values())
+        flights.flying.popitem()  # whenever a step comes, one client has arrived and is not replaced yet
+        serial, version, arrived = flights.serial, 0, list[Dispatched]()
+        for place in picks.below(roster.size + 1, serial):
+            now, _, back = flying[0]
+            if now > end:
+                break
+            arrived.append(back)
+            if len(arrived) == size:
+                flights.follow(serial, version)
+                goes_on = yield from step(now, arrived)
+                version, arrived = version + 1, []
+                if not goes_on:
+                    heappop(flying)
+                    break
+            if away is None:
+                roster.move(back.client, idle=True)
+                client = roster.at(place)
+                roster.move(client, idle=False)
+            else:
+                del away[bisect_left(away, back.client)]
+                client = place
+                while client != (further := place + bisect_right(away, client)):
+                    client = further
+                insort(away, client)
+            number = numbers[client]
             numbers[client] = number + 1
-            flights.serial = serial + 1
-            flying[serial] = new
-            live[version] += 1
-            clock.replace(arrives, priority, new)
+            arrives = now + duration_of(delay, delays, client, number, None)
+            of = (serial, client, number, version, version, now, arrives, True, 1.0, had[client])
+            heapreplace(flying, (arrives, serial, new(Dispatched, of)))  # sooner made than by its class
+            serial += 1
+        flights.flying = {serial: of for _, serial, of in flying}
+        flights.follow(serial, version)
+        flights.waiting = [(of.serial, of, float(version - of.version)) for of in arrived]

@@ -22,15 +22,8 @@ def test_clients_are_found_by_their_place_whoever_comes_and_goes(
         if step % 100 == 50:
             available = generator.random(3000) >= share / 2
             found.show(available)
-        if step % 2 and available[client] and not idle[client]:
-            place = int(generator.integers(found.size + 1))
-            idle[client] = True
-            swapped = int(np.flatnonzero(idle & available)[place])
-            idle[swapped] = False
-            assert found.swap(client, place) == swapped
-        else:
-            idle[client] = not idle[client]
-            found.move(client, idle=bool(idle[client]))
+        idle[client] = not idle[client]
+        found.move(client, idle=bool(idle[client]))
         there = np.flatnonzero(idle & available)
         assert found.all().tolist() == there.tolist()
         assert found.size == len(there)
