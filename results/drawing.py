@@ -15,14 +15,19 @@ from numpy.typing import ArrayLike
 
 from results import style
 from results.groups import Groups
-from results.readings import REAL_TIME, epsilon_of, of_models, readings, with_nan
+from results.readings import epsilon_of, of_models, readings, with_nan
 
 AXES = {
     "round": "round",
     "virtual_time": "virtual time",
     "bytes": "bytes, up and down",
+    "up_bytes": "bytes up",
+    "down_bytes": "bytes down",
     "seconds": "real time in seconds",
 }
+
+
+_COSTS = [name for name in AXES if name not in ("round", "virtual_time")]
 
 
 def evaluated(groups: Groups, subject: str | None = None) -> pd.DataFrame:
@@ -33,7 +38,7 @@ def evaluated(groups: Groups, subject: str | None = None) -> pd.DataFrame:
     all peers together, with how far they are apart.
     """
     subjects = [subject] if subject else ["global", "peers"]
-    frame = groups.placed(readings(groups.drawn, subjects=subjects, costs=("bytes", REAL_TIME)))
+    frame = groups.placed(readings(groups.drawn, subjects=subjects, costs=_COSTS))
     epsilons = {run.id: epsilon_of(run) for run in groups.drawn.runs}
     private = any(epsilon is not None and math.isfinite(epsilon) for epsilon in epsilons.values())
     frame = frame.assign(epsilon=frame["run"].map(epsilons) if private else np.nan)
@@ -83,7 +88,7 @@ def lines(axes: Axes, groups: Groups, table: pd.DataFrame, x: str, columns: Sequ
 def label_axis(axes: Axes, groups: Groups, x: str) -> None:
     """Labels the horizontal axis, which is one of AXES."""
     axes.set_xlabel(AXES[x] + (groups.unit if x == "virtual_time" else ""))
-    if x == "bytes":
+    if "bytes" in x:
         unit_along(axes.xaxis, "B")
     elif x == "round":
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))

@@ -10,7 +10,7 @@ import numpy as np
 
 from results.info import directions
 from results.readings import COSTS, OVER
-from results.texts import in_full, quoted
+from results.texts import in_bytes, in_full, quoted
 
 # Metrics that are totals of a whole run, and not evaluations of a model. staleness: mean over the updates used.
 # seconds: real time. epsilon: of the most exposed client.
@@ -141,17 +141,17 @@ def parse_target(text: str) -> tuple[str, float]:
 
 
 def parse_at(text: str) -> Budget:
-    """Returns the cost and value of a budget such as "bytes=1e9" or "bytes=common". Raises NotComparable for any other
+    """Returns the cost and value of a budget such as "bytes=1GB" or "bytes=common". Raises NotComparable for any other
     text."""
     cost, _, value = text.partition("=")
     if value.strip() == "common":
         return cost.strip(), "common"
-    return _pair(text, "at", "cost=number or cost=common, such as virtual_time=3600")
+    return _pair(text, "at", "cost=number or cost=common, such as virtual_time=3600 or bytes=5MB")
 
 
 def _pair(text: str, name: str, wanted: str) -> tuple[str, float]:
     key, _, value = text.partition("=")
     try:
-        return key.strip(), float(value)
+        return key.strip(), float(in_bytes(value) if "bytes" in key else value)
     except ValueError:
         raise NotComparable(f"{name}: must be {wanted}, got {text!r}") from None

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from pandas.core.groupby import SeriesGroupBy
 
-COSTS = ("rounds", "virtual_time", "updates", "bytes", "flops", "energy")
-"""What runs can spend. bytes: up and down. flops: those of clients. energy: in joules, of clients with the power that
-the scenario says, from their dispatch to their arrival, whether or not the update was used."""
+COSTS = ("rounds", "virtual_time", "updates", "bytes", "up_bytes", "down_bytes", "flops", "energy")
+"""What runs can spend. bytes: up and down together. flops: those of clients. energy: in joules, of clients with the
+power that the scenario says, from their dispatch to their arrival, whether or not the update was used."""
 REAL_TIME = "seconds"
 """Real time, which can be asked for as costs are. It differs between two runs of one scenario."""
 
@@ -44,7 +44,13 @@ _ON_LISTS: dict[str, Callable[[list[float]], Any]] = {  # Arrow leaves NaN out o
     "gap": np.ptp,
     **{name: partial(np.quantile, q=share) for name, share in QUANTILES.items()},
 }
-_OF_STEPS = {"updates": ("used",), "bytes": ("up_bytes", "down_bytes"), "flops": ("client_flops",)}  # summed columns
+_OF_STEPS = {  # summed columns
+    "updates": ("used",),
+    "bytes": ("up_bytes", "down_bytes"),
+    "up_bytes": ("up_bytes",),
+    "down_bytes": ("down_bytes",),
+    "flops": ("client_flops",),
+}
 
 
 def values(

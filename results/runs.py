@@ -116,7 +116,8 @@ class Runs(RunSet):
 
         A line is the mean over the runs of a group, which differ in their seed alone. Warns of runs that are left out.
 
-        x: round, virtual_time, bytes or seconds; None: virtual_time where delays are in seconds, else round.
+        x: round, virtual_time, bytes, up_bytes, down_bytes or seconds; None: virtual_time where delays are in seconds,
+            else round.
         axes: where to draw; None: in a new figure of pyplot.
         how: by, keys whose values make the lines; split; subject, whose own models (client, unseen or peer); band,
             which is minmax, std, ci (95 %) or none; unfinished, whether runs that are not finished are drawn beside

@@ -62,7 +62,8 @@ class Summary(NamedTuple):
         shown = self.scores.dropna(axis="columns", how="all")
         texts = shown.map(lambda value: value if isinstance(value, str) else _number(value))
         if "members" in texts:
-            texts["subject"] = (texts.pop("members") + " ").where(shown["members"].notna(), "") + texts["subject"]
+            several = [_members(number, of) for number, of in zip(shown["members"], texts["subject"], strict=True)]
+            texts = texts.drop(columns="members").assign(subject=several)
         return texts
 
 
@@ -187,6 +188,13 @@ def _score(subject: str, rows: pd.DataFrame, larger: bool | None) -> list[float]
         best = [*rows[["value", "step"]].loc[place]]
     of_members = [math.nan] * 3 if subject in ("global", "peers") else [*end[["members", "lowest", "highest"]]]
     return [rows["value"].iloc[0], *best, end["value"], *of_members]
+
+
+def _members(number: float, subject: str) -> str:
+    """Returns a subject with how many it is, such as 5 clients; NaN: it is none that are counted."""
+    if math.isnan(number):
+        return subject
+    return f"{number:.0f} unseen" if subject == "unseen" else count(int(number), subject)
 
 
 def _number(value: float) -> str:

@@ -75,6 +75,19 @@ def in_full(number: float) -> str:
     return str(int(number)) if float(number).is_integer() else repr(float(number))
 
 
+_BYTES = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(?:([kKMGT]?)(i?)B)?\s*")
+
+
+def in_bytes(value: Any) -> Any:
+    """Returns the number of bytes that a text such as 5MB (5e6 bytes) or 5 MiB (5 * 2**20 bytes) gives; anything else
+    than a text as it is. Raises ValueError for other texts."""
+    if not isinstance(value, str):
+        return value
+    if (found := _BYTES.fullmatch(value)) is None or not (found[2] or not found[3]):
+        raise ValueError(f"must be a number of bytes, such as 5000000, 5MB or 5MiB, got {value!r}")
+    return float(found[1]) * (1024 if found[3] else 1000) ** " KMGT".index((found[2] or " ").upper())
+
+
 def precision(mean: float, std: float) -> str:
     """Returns the number format for a mean and its standard deviation: four digits of the mean, or whole numbers."""
     if not math.isfinite(mean) or 0 < abs(mean) < 1e-3:

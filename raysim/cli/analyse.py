@@ -62,14 +62,15 @@ _Costs = Annotated[
     str | None,
     typer.Option(
         metavar="COST,...",
-        help="What --target counts: rounds, virtual_time, updates, bytes, flops or energy; by default the first two "
-        "and bytes.",
+        help="What --target counts: rounds, virtual_time, updates, bytes, up_bytes, down_bytes, flops or energy; by "
+        "default the first two and bytes.",
     ),
 ]
 _At = Annotated[
     str | None,
     typer.Option(
-        metavar="COST=VALUE", help="Count evaluations up to a budget, such as virtual_time=3600, or bytes=common."
+        metavar="COST=VALUE",
+        help="Count evaluations up to a budget, such as virtual_time=3600, bytes=5MB or bytes=common.",
     ),
 ]
 _Subject = Annotated[
@@ -165,7 +166,10 @@ def plot(
         Path, typer.Option("--out", "-o", help="The file: .pdf, .svg or .png.", parser=to_location, metavar="FILE")
     ] = Path("figure.pdf"),
     x: Annotated[
-        str | None, typer.Option("--x", help="round, virtual_time, bytes or seconds; by default as in reports.")
+        str | None,
+        typer.Option(
+            "--x", help="round, virtual_time, bytes, up_bytes, down_bytes or seconds; by default as in reports."
+        ),
     ] = None,
     by: By = None,
     split: Split = "test",

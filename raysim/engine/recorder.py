@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from actors import Job
 from raysim.engine import rows
 from raysim.parts.errors import BadInput
-from raysim.scenario.run_settings import RunSettings
+from raysim.scenario.run_settings import TRAVELS, RunSettings
 from raysim.terms import Traffic
 from raysim.workers.replies import StepNumbers
 from results import Writer
@@ -21,7 +21,7 @@ from results.info import directions
 from results.rows import Row, StepRow
 from results.writer import BUFFER_ROWS
 
-SPENT = ("bytes", "flops")  # what is counted as it is spent, by its key of `run.until`
+SPENT = (*TRAVELS, "flops")  # what is counted as it is spent, by its key of `run.until`
 
 
 class RunBudget:
@@ -59,8 +59,10 @@ class RunBudget:
             raise BadInput("run.until.flops", f"{text}; take bytes or virtual_time instead")
 
     def require_traffic(self, tensors: Traffic) -> None:
-        """Raises BadInput if bytes alone end the run, and nothing travels. tensors: of an update, or a message."""
-        if self._endless and not any(tensors):
+        """Raises BadInput if bytes alone end the run, and nothing travels that they count. tensors: of an update, or a
+        message."""
+        counted = _counted(tensors)
+        if self._endless and self._until and not any(counted.get(key, 1) for key in self._until.budgets):
             text = "must have another key in addition to bytes where clients send and receive nothing, got none"
             raise BadInput("run.until", f"{text}; add virtual_time or updates, or run.rounds")
 
@@ -114,6 +116,10 @@ class Best:
             return False
         self.found = {"split": self._split, "metric": self._metric, "value": value, **when}
         return True
+
+
+def _counted(traffic: Traffic) -> dict[str, int]:
+    return dict(zip(TRAVELS, (sum(traffic), *traffic), strict=True))
 
 
 def _value(metrics: Mapping[str, float], metric: str, key: str) -> float:
@@ -181,7 +187,7 @@ class Recorder:
         self.writer.add(replace(row, **columns), own)
         if traffic is not None:
             self.traffic.update(traffic._asdict())
-            self.budget.spent.update(bytes=sum(traffic), flops=int(columns["client_flops"] or 0))
+            self.budget.spent.update(_counted(traffic), flops=int(columns["client_flops"] or 0))
         self.virtual_time = row.virtual_time
         self.staleness = row.staleness_mean
 

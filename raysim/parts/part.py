@@ -10,11 +10,12 @@ from numbers import Real
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from raysim.parts.errors import quoted
 from raysim.parts.own import WrongClass, import_class, path_of, require_part
+from results.texts import in_bytes
 
 
 class Unit:
@@ -32,6 +33,11 @@ Positive = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Decay = Annotated[float, Field(ge=0, lt=1)]  # factor of a running mean; with 1, the mean would stay at 0
+Bytes = Annotated[
+    Positive,
+    BeforeValidator(in_bytes, json_schema_input_type=Positive | Annotated[str, Field(pattern="B$")]),
+    Unit("bytes"),
+]
 Count = Annotated[int, Field(ge=1, le=2**31 - 1)]  # tables hold counts in 32 bits
 Seconds = Annotated[NonNegative, Unit("s")]
 Share = Annotated[Fraction, Unit("fraction")]

@@ -8,7 +8,7 @@ from raysim.parts.errors import CannotGoOn, Problem, ScenarioError
 from raysim.runs.record import installed
 from raysim.scenario import Scenario, parse_scenario
 from raysim.scenario.load import override_all
-from raysim.scenario.run_settings import RunSettings, Until
+from raysim.scenario.run_settings import TRAVELS, RunSettings, Until
 from results import Run
 from results.disk import require_folder
 from results.ending import state
@@ -108,7 +108,7 @@ def _refuse_sooner(source: str, before: RunSettings, after: RunSettings) -> None
 def _limits(run: RunSettings) -> dict[str, float]:
     """Returns what ends a run, by key in the block `run`: it continues while it is below all of them."""
     until = run.until or Until.model_construct()
-    keys = ("virtual_time", "updates", "bytes", "flops", "at_least", "patience")
+    keys = ("virtual_time", "updates", *TRAVELS, "flops", "at_least", "patience")
     found = {"rounds": run.rounds, **{f"until.{key}": getattr(until, key) for key in keys}}
     found["until.at_most"] = None if until.at_most is None else -until.at_most
     return {key: math.inf if value is None else value for key, value in found.items()}

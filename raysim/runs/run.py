@@ -33,6 +33,7 @@ from raysim.scenario import Scenario
 from raysim.scenario.block_checks import training_problems
 from raysim.scenario.checks import notes_of
 from raysim.scenario.load import scenario_of
+from raysim.scenario.run_settings import TRAVELS
 from results import Writer, open_run
 from results.disk import require_folder
 from results.ending import Status
@@ -189,7 +190,7 @@ def _unknown(scenario: Scenario) -> Iterator[Problem]:
     """Yields what a dry run cannot know."""
     dry = "in a dry run, which does not train"
     until = scenario.run.until
-    if math.isinf(min(scenario.run.horizon[:3])) and (until is None or until.bytes is None):
+    if math.isinf(min(scenario.run.horizon[:3])) and (until is None or until.budgets.keys().isdisjoint(TRAVELS)):
         got = f"one by {until.trained}" if until else "none"
         cure = "add virtual_time, updates or bytes, or run.rounds, or leave out --dry"
         yield Problem("run.until", f"must have an end that is known {dry}, got {got}; {cure}")

@@ -11,8 +11,11 @@ from raysim.local.loss import spelled as loss_block
 from raysim.metrics import METRICS, Metric
 from raysim.metrics.metric import metric_block
 from raysim.observers import OBSERVERS, TRACKERS, Observer, Tracker
-from raysim.parts.part import Clients, Count, OneOf, Part, Positive, Rounds, Seconds, Unit
+from raysim.parts.part import Bytes, Clients, Count, OneOf, Part, Positive, Rounds, Seconds, Unit
 from raysim.world.clock import Horizon
+
+TRAVELS = ("bytes", "up_bytes", "down_bytes")
+"""What `run.until` counts of messages."""
 
 
 class Until(Part):
@@ -28,8 +31,13 @@ class Until(Part):
     unfinished. With peers, the run ends with the last round that is over by then."""
     updates: Annotated[Count, Unit("updates")] | None = None
     """Number of updates that server steps use, or of peers' mixes. The round in which there are as many is the last."""
-    bytes: Annotated[Positive, Unit("bytes")] | None = None
-    """Size of the messages so far, up and down, as the table `steps` counts them."""
+    bytes: Bytes | None = None
+    """Size of the messages so far, up and down, as the table `steps` counts them: a number, or a text such as 5MB (5e6
+    bytes) or 5MiB (5 * 2**20 bytes)."""
+    up_bytes: Bytes | None = None
+    """Size of the messages of clients or peers so far, as `bytes`."""
+    down_bytes: Bytes | None = None
+    """Size of the messages to clients or peers so far, as `bytes`."""
     flops: Annotated[Positive, Unit("floating-point operations")] | None = None
     """Floating-point operations of clients or peers so far, as the column `client_flops` of the table `steps` counts
     them."""
@@ -58,7 +66,7 @@ class Until(Part):
     @property
     def budgets(self) -> dict[str, float]:
         """What may be spent, by key. Every run comes to an end of it."""
-        keys = ("virtual_time", "updates", "bytes", "flops")
+        keys = ("virtual_time", "updates", *TRAVELS, "flops")
         return {key: value for key in keys if (value := getattr(self, key)) is not None}
 
     @property
@@ -105,7 +113,7 @@ class RunSettings(Part):
     server steps; for peers that do not wait for each other, a round is as many mixes as there are peers. null: `until`
     alone ends the run."""
     until: Until | None = None
-    """What else ends the run, such as {virtual_time: 900}, {bytes: 1e9} or {metric: accuracy, at_least: 0.8}: whichever
+    """What else ends the run, such as {virtual_time: 900}, {bytes: 1GB} or {metric: accuracy, at_least: 0.8}: whichever
     comes first. null: nothing."""
     evaluate_every: Rounds | EveryTime = 10
     """Rounds from one evaluation to the next or, such as {virtual_time: 100}, virtual time. The last model is always

@@ -28,7 +28,7 @@ from raysim.parts.part import OneOf, Part
 from raysim.privacy.privacy import Privacy
 from raysim.privacy.releases import ARelease
 from raysim.scenario.resources import Resources, computes_on
-from raysim.scenario.run_settings import RunSettings
+from raysim.scenario.run_settings import TRAVELS, RunSettings
 from raysim.terms import Population
 from raysim.uplink.memory import shadows_each
 from raysim.uplink.transforms import AnUplink
@@ -168,7 +168,7 @@ class Scenario(Part):
     def foresees_bytes(self) -> bool:
         """Whether a dry run knows what travels: it measures a model only if delays, models of several sizes or the
         end of the run depend on that, because it otherwise needs no torch."""
-        by_bytes = self.run.until is not None and self.run.until.bytes is not None
+        by_bytes = self.run.until is not None and not self.run.until.budgets.keys().isdisjoint(TRAVELS)
         return by_bytes or self.needs_cost or bool(self.levels or self.models)
 
     @property

@@ -13,7 +13,7 @@ def test_show_sums_up_a_finished_run(simulate: Simulate) -> None:
     result = simulate(digits(data__local_test=0.2, run__evaluate_clients=5))
     answer = command("show", result.folder)
     assert answer.exit_code == 0
-    for text in ("digits  finished", "fedbuff, digits, 30 clients, mlp, seed 0", "global", "5 client ", "accuracy"):
+    for text in ("digits  finished", "fedbuff, digits, 30 clients, mlp, seed 0", "global", "5 clients ", "accuracy"):
         assert text in answer.stdout
     assert "\nbest: selected on the test split, so it is too optimistic; " in answer.stdout
 

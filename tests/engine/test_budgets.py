@@ -43,12 +43,13 @@ def spent(result: Result, rounds: int, *columns: str) -> float:
 
 
 @pytest.mark.parametrize(
-    ("name", "key"), [*((name, "bytes") for name in RUNS), ("asynchronous", "flops"), ("peers", "flops")]
+    ("name", "key"),
+    [*((name, "bytes") for name in RUNS), *((n, k) for n in ("asynchronous", "peers") for k in ("flops", "up_bytes"))],
 )
 def test_a_run_that_has_spent_its_budget_is_one_of_so_many_rounds(name: str, key: str, tmp_path: Path) -> None:
     """It ends with the first evaluation, of one every two rounds, by which it has spent it: that after round 4."""
     wanted = run(override(RUNS[name], run__rounds=4), tmp_path)
-    columns = ("up_bytes", "down_bytes") if key == "bytes" else ("client_flops",)
+    columns = {"bytes": ("up_bytes", "down_bytes"), "flops": ("client_flops",)}.get(key, (key,))
     result = run(until(override(RUNS[name], run__rounds=10), **{key: spent(wanted, 3, *columns) + 1}), tmp_path)
     assert_same(result, wanted)
     assert (result.info["ended_by"], wanted.info["ended_by"]) == (key, "rounds")
@@ -251,3 +252,14 @@ def test_an_end_that_is_unclear_is_refused(run_block: Raw, told: str) -> None:
     with pytest.raises(ScenarioError) as refused:
         raysim.parse_scenario(digits(run=run_block))
     assert told in str(refused.value)
+
+
+def test_budgets_of_bytes_have_units() -> None:
+    until = raysim.parse_scenario(
+        override(ASYNCHRONOUS, run={"until": {"up_bytes": "2.5MB", "bytes": "1 KiB"}})
+    ).run.until
+    assert until is not None and until.budgets == {"up_bytes": 2.5e6, "bytes": 1024.0}
+    with pytest.raises(
+        raysim.ScenarioError, match=r"run\.until\.bytes: must be a number of bytes, such as .* got '5mb'"
+    ):
+        raysim.parse_scenario(override(ASYNCHRONOUS, run={"until": {"bytes": "5mb"}}))

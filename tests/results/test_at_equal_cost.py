@@ -27,6 +27,8 @@ def two(tmp_path: Path) -> Path:
         (("virtual_time", 4.5), [0.2, 0.6]),
         (("virtual_time", 4.4), [0.1, 0.5]),
         (("bytes", 1200), [0.2, 0.6]),
+        (("up_bytes", 400), [0.2, 0.6]),
+        (("down_bytes", 799), [0.1, 0.5]),
         (("rounds", 5), [0.2, 0.6]),
         (("updates", 4), [0.1, 0.5]),
         (("bytes", 1e9), [0.9, 0.7]),
@@ -56,6 +58,7 @@ def test_a_common_budget_is_what_all_runs_that_are_over_have_spent(two: Path) ->
     made(two / "d", {**FEDBUFF, "seed": 2}, [0.9], status="interrupted")
     common = compare(two, "--at", "bytes=common", "--by", "algorithm")
     assert "last evaluation within bytes 1200 of the global model" in common.stdout
+    assert compare(two, "--at", "bytes=1.2kB", "--by", "algorithm").stdout == common.stdout
     assert common.stdout == compare(two, "--at", "bytes=1200", "--by", "algorithm").stdout
     more = compare(two, "--at", "bytes=1201", "--by", "algorithm").stderr
     assert f"ended before bytes 1201, such as {two / 'c'}; they count with what they had by then" in more
@@ -103,10 +106,18 @@ def test_a_model_may_be_picked_on_validation_and_picking_on_test_is_called_so(tm
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--at", "time=3"), "at: must be one of rounds, virtual_time, updates, bytes, flops, energy, got 'time'"),
-        (("--at", "bytes"), "at: must be cost=number or cost=common, such as virtual_time=3600, got 'bytes'"),
+        (
+            ("--at", "time=3"),
+            "at: must be one of rounds, virtual_time, updates, bytes, up_bytes, down_bytes, flops, energy",
+        ),
+        (("--at", "bytes"), "at: must be cost=number or cost=common, such as virtual_time=3600 or bytes=5MB, got"),
+        (("--at", "bytes=5mb"), "such as virtual_time=3600 or bytes=5MB, got 'bytes=5mb'"),
+        (("--at", "rounds=5kB"), "such as virtual_time=3600 or bytes=5MB, got 'rounds=5kB'"),
         (("--at", "bytes=-1"), "at: must be more than 0, got bytes=-1"),
-        (("--at", "money=common"), "at: must be one of rounds, virtual_time, updates, bytes, flops, energy, got"),
+        (
+            ("--at", "money=common"),
+            "at: must be one of rounds, virtual_time, updates, bytes, up_bytes, down_bytes, flops, energy",
+        ),
         (("--at", "energy=common"), "at: must be a cost that a run says, got 'energy'; take another one"),
         (("--target", "accuracy=1", "--cost", "money"), "cost: must be one of rounds"),
         (("--cost", "bytes"), "--cost: must be given together with --target, up to which it is counted"),

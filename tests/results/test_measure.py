@@ -12,6 +12,7 @@ from reported_runs import evaluation, when
 from reported_runs import made as reported
 
 from results import load
+from results.texts import in_bytes
 
 
 @pytest.mark.parametrize(
@@ -145,3 +146,18 @@ def test_peers_are_compared_where_no_run_has_a_server(simulate: Simulate, tmp_pa
     assert load(folder).compare()["mean"].equals(load(folder).compare(subject="peer")["mean"])
     with pytest.warns(UserWarning, match="left out: 1 run without accuracy of subject global"):
         assert load(folder, made(tmp_path / "a", FEDAVG, [0.5])).compare()["mean"].tolist() == [0.5]
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        *(("5MB", 5e6), ("5 MiB", 5 * 2**20), ("1.5kB", 1500), ("2KiB", 2048), ("2KB", 2000), ("1e3", 1000), ("7B", 7)),
+        *(("5", 5), ("-5MB", -5e6), ("1 TB", 1e12), *((wrong, None) for wrong in ("5mb", "5M", "5iB", ".", ""))),
+    ],
+)
+def test_bytes_have_decimal_and_binary_units(text: str, number: float | None) -> None:
+    if number is None:
+        with pytest.raises(ValueError, match="must be a number of bytes, such as 5000000, 5MB or 5MiB, got"):
+            in_bytes(text)
+    else:
+        assert in_bytes(text) == number

@@ -50,8 +50,9 @@ def test_a_line_is_the_mean_over_seeds(runs: Runs) -> None:
     assert runs.plot("accuracy", axes=axes) is axes and axes.get_legend()
     assert lines(axes) == {"fedavg": [(0, 0.2), (1, 0.7)], "fedbuff": [(0, 0.4), (1, 0.6)]}
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("virtual time (seconds)", "accuracy")
-    over = {x: runs.plot("loss", x, axes=Figure().subplots()) for x in ("virtual_time", "bytes", "seconds")}
+    over = {x: runs.plot("loss", x, axes=Figure().subplots()) for x in ("virtual_time", "bytes", "up_bytes", "seconds")}
     assert lines(over["bytes"])["fedbuff"] == [(20, 0.6), (40, 0.4)]
+    assert lines(over["up_bytes"])["fedbuff"] == [(10, 0.6), (20, 0.4)]
     assert over["virtual_time"].get_xlabel() == "virtual time (seconds)"
     own = runs.plot(subject="client", axes=Figure().subplots())
     assert lines(own) == {"fedavg": [(1, 0.35)], "fedbuff": [(1, 0.1)]}  # means of 0.2 and the seed
@@ -85,7 +86,7 @@ def test_bands(how: str, half: tuple[float, float], runs: Runs) -> None:
     "how, text",
     [
         ({"metric": "acuracy"}, "metric: must be one of accuracy on test, loss on test, got 'acuracy' on test"),
-        ({"x": "time"}, "x: must be one of round, virtual_time, bytes, seconds, got 'time'"),
+        ({"x": "time"}, "x: must be one of round, virtual_time, bytes, up_bytes, down_bytes, seconds, got 'time'"),
         ({"band": "sem"}, "band: must be one of minmax, std, ci, none, got 'sem'"),
         ({"subject": "unseen"}, "metric: must be evaluated in a run, and none has an evaluation of these models"),
     ],

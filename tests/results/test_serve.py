@@ -114,7 +114,8 @@ def test_chosen_runs_have_the_figures_of_the_report_and_those_that_go_on_are_fol
     made(tmp_path / "other", {"seed": 2}, [0.1])
     chosen = page(tmp_path, "/runs?run=s-0&run=s-1")
     figures = report(load(tmp_path / "s-0", tmp_path / "s-1"), sections=[CURVES]).pictures
-    assert [one.name for one in figures] == [f"curves-accuracy-test-{x}" for x in ("round", "virtual-time", "bytes")]
+    axes = ("round", "virtual-time", "bytes", "up-bytes", "down-bytes")
+    assert [one.name for one in figures] == [f"curves-accuracy-test-{x}" for x in axes]
     assert all(one.uri.replace("'", "&#39;") in chosen for one in figures)
     assert "Band: " in chosen and "data-live" not in chosen
     made_by_rows(tmp_path / "going", rows(0.1, 0.2, 0.8), {"run": {"rounds": 9}}, **HERE)

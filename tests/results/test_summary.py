@@ -100,6 +100,6 @@ def test_a_summary_fits_eighty_columns(tmp_path: Path, info: dict[str, Any]) -> 
     text = console.export_text()
     assert "…" not in text
     assert "2 used, 1 discarded, 1 dropped, 0 unfinished" in text
-    assert "2 client test  accuracy" in text
+    assert "2 clients test  accuracy" in text
     assert info["error"] is None or info["error"] in text
     assert max(map(len, text.splitlines())) <= 80
