@@ -130,9 +130,6 @@ def levels_of(
         times[held] = first_delays(held, delay, delays, lambda client: work.foreseen(client, 1.0, None, Moment()))
     if capacity and capacity.by == "memory":
         memory = delay.memory(delays, clients)
-        if memory is None:
-            text = "needs a column memory_bytes in the trace of world.delay, got none; add it, or take speed"
-            raise BadInput("capacity.by", text)
     return Levels(capacity, scenario.groups.levels(scenario.exits), clients, scenario.seed, costs, times, memory)
 
 

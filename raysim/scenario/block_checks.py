@@ -191,8 +191,11 @@ def file_problems(scenario: Scenario, *, fetch: bool = False) -> Iterator[Proble
 
     world, clients = scenario.world, scenario.data.participants
     if known(world.delay):
-        problems = list(_problem("world.delay", lambda: _check_delay(scenario)))
-        yield from problems or _problem("world.watts", lambda: require_power(scenario))
+        if problems := list(_problem("world.delay", lambda: _check_delay(scenario))):
+            yield from problems
+        else:
+            yield from _problem("capacity.by", lambda: _check_memory(scenario))
+            yield from _problem("world.watts", lambda: require_power(scenario))
     if known(world.availability):
         yield from _problem("world.availability", lambda: world.availability.check(clients))
     if known(world.links):
@@ -211,6 +214,13 @@ def _check_delay(scenario: Scenario) -> None:
     delay.check(scenario.data.participants)
     if type(delay).watts is not Delay.watts:
         require_each(delay.watts(Stream(scenario.seed, "delay"), clients), clients, type(delay).__name__)
+
+
+def _check_memory(scenario: Scenario) -> None:
+    capacity, stream = scenario.capacity, Stream(scenario.seed, "delay")
+    if capacity and capacity.by == "memory" and scenario.world.delay.memory(stream, scenario.data.clients) is None:
+        text = "memory needs world.delay to be a trace with a column memory_bytes, got none"
+        raise ValueError(f"{text}; name one, add the column, or take speed")
 
 
 def watts_of(scenario: Scenario) -> float | list[float] | None:

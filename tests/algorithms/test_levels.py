@@ -492,6 +492,7 @@ ROBUST = [
         ({"algorithm": "decfedavg", "topology": "ring", "world": {}}, "capacity"),
         ({"capacity": {"levels": [1.0, 1.0]}}, "capacity"),
         ({"capacity": {**LEVELS, "by": "share"}}, "capacity"),
+        ({"capacity": {**LEVELS, "by": "memory"}}, "capacity.by"),
     ],
 )
 def test_what_does_not_go_together_is_refused(changes: Raw, key: str) -> None:
