@@ -112,7 +112,7 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
         alone = {name: one[0] for name, one in weights.items()} if isinstance(weights, dict) else (weights or [1.0])[0]
         total.add(records.split(update, "buffers")[0], alone)
         own, task = self.adapting.apart(state)[0], self.server_task(Gang(), 1, state)
-        task.together = [(task, total.record)]
+        task.together = [(task, [arrival], total.record)]
         with self.calling("step", 1, state=own, updates=total.record) as where:
             step = returned.step(where, self.algorithm.step(own, [arrival], total.record, task), own)
         return self.message({**state, **step.state}, 1)
