@@ -1,7 +1,7 @@
 """The actors of workers on Ray. They outlive a pool, and the next one has them again."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import ray
@@ -18,10 +18,9 @@ REST_S = 7.0  # seconds that they may then take to let go of the run
 class Actors:
     """Starts actors, named `<name>/<worker>`, and keeps those that a run leaves as they were."""
 
-    def __init__(self, name: str, placement: Placement, environment: Mapping[str, str] | None = None) -> None:
-        """environment: variables of the actors' processes."""
+    def __init__(self, name: str, placement: Placement) -> None:
         self.placement = placement
-        self._name, self._environment = name, dict(environment or {})
+        self._name = name
         self._started: Counter[str] = Counter()  # by worker
         self._resting: dict[str, Any] = {}  # Ray's handles by worker
 
@@ -37,7 +36,6 @@ class Actors:
             max_restarts=0,
             max_task_retries=0,
             **self.placement.options(worker, group),
-            **({"runtime_env": {"env_vars": self._environment}} if self._environment else {}),
         )
         return actor.remote(process)
 

@@ -7,7 +7,7 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
@@ -31,14 +31,8 @@ Program = Callable[[Any], Iterator[Any]]  # takes a pool, and yields what the ca
 class Scheduler:
     """The scheduler actor. It is not detached: it and its workers end when the process that started them does."""
 
-    def __init__(
-        self,
-        name: str,
-        placement: Placement,
-        environment: Mapping[str, str],
-        wait_s: float,
-    ) -> None:
-        self._actors = Actors(name, placement, environment)
+    def __init__(self, name: str, placement: Placement, wait_s: float) -> None:
+        self._actors = Actors(name, placement)
         self._wait_s = wait_s
         self._state: Any = None  # of the process, before its first program ran
         self._pool: RayPool | None = None  # of the program that runs
@@ -99,7 +93,6 @@ class Terms(NamedTuple):
     """What a run asks of a workforce."""
 
     demand: Demand
-    environment: Mapping[str, str] = {}  # variables of the actors' processes
     alike: Any = None  # what else must be equal
 
 
@@ -161,7 +154,6 @@ class Workforce:
     def _start(self, run: str) -> Any:
         here = NodeAffinitySchedulingStrategy(node_id=ray.get_runtime_context().get_node_id(), soft=False)
         name = f"{run}-{secrets.token_hex(3)}"  # two drivers may start runs of one name in one second
-        environment = dict(self.terms.environment)
         scheduler: Any = (
             ray.remote(Scheduler)
             # It is on this node, where it writes files. One of its threads is for `run`, the others answer meanwhile.
@@ -171,10 +163,9 @@ class Workforce:
                 max_restarts=0,
                 max_concurrency=3,
                 scheduling_strategy=here,
-                **({"runtime_env": {"env_vars": environment}} if environment else {}),
             )
         )
-        return scheduler.remote(name, self._placement, environment, self.terms.demand.wait_s)
+        return scheduler.remote(name, self._placement, self.terms.demand.wait_s)
 
     def end(self) -> None:
         """Ends all actors. Workers end with their scheduler."""

@@ -44,10 +44,10 @@ def measure(scenario: Scenario, gpu: bool) -> Reading:
     from actors import Value
     from raysim.data import federate
     from raysim.workers import records
-    from raysim.workers.workshop import BecomeServer, Workshop
+    from raysim.workers.workshop import Become, Workshop
 
     federation = federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
-    worker = BecomeServer(Value(federation)).build(Workshop(scenario, 1.0 if gpu else 0.0))
+    worker = Become(Value(federation)).build(Workshop(scenario, 1.0 if gpu else 0.0))
     client = int(federation.samples.argmax())
     message = worker.message(worker.first_state())
     state = worker.algorithm.client(worker.start)

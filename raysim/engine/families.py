@@ -5,32 +5,32 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from actors import Group, Needs, Pool, Value
 from raysim.data import Federation
 from raysim.data.sources.in_memory import without_arrays
-from raysim.engine import timelines
 from raysim.engine.checkpoint import Checkpoint
 from raysim.engine.peers.jobs import PeersJobs
 from raysim.engine.peers.recorder import PeersRecorder
 from raysim.engine.peers.simulation import PeersSimulation
+from raysim.engine.peers.timeline import sizes_of, timeline_of
 from raysim.engine.recorder import Recorder
 from raysim.engine.rows import Happened
-from raysim.engine.server import guarantee
+from raysim.engine.server.course import Course
 from raysim.engine.server.jobs import ServerJobs
 from raysim.engine.server.recorder import ServerRecorder
 from raysim.engine.server.simulation import ServerSimulation
-from raysim.engine.server.training import Uses, weigh
+from raysim.engine.server.training import weigh
 from raysim.engine.simulation import Simulation
 from raysim.parts.errors import located
 from raysim.scenario import Scenario
 from raysim.scenario.resources import Nodes
 from raysim.terms import Moment
 from raysim.workers.shared_requests import CLIENT, LOADER, SERVER
-from raysim.workers.workshop import BecomePeers, BecomeServer, OpenWorkshop, Workshop
+from raysim.workers.workshop import Become, Workshop
 from raysim.world.clock import Horizon
 from raysim.world.server_happening import Closed, Ended, Happening, Stepped
 from results import Writer
@@ -61,11 +61,11 @@ class Family(ABC):
         asked = self.scenario.resources
         on_loader = Needs(with_driver=True) if asked.load_on is None else _needs(asked.load_on)
         needs = _needs(asked.clients_on, asked.cpus_per_client, asked.gpus_per_client)
-        clients = Group(CLIENT, self._workshop(needs), asked.client_actors, needs)
+        clients = Group(CLIENT, self._factory(needs), asked.client_actors, needs)
         return [Group(LOADER, object, 1, on_loader), clients]  # requests do all that the loader does
 
-    def _workshop(self, needs: Needs) -> OpenWorkshop:
-        return OpenWorkshop(without_arrays(self.scenario), needs.gpus)
+    def _factory(self, needs: Needs) -> Callable[[], Workshop]:
+        return partial(Workshop, without_arrays(self.scenario), needs.gpus)
 
     @abstractmethod
     def recorder(self, writer: Writer) -> Recorder:
@@ -85,9 +85,9 @@ class Family(ABC):
     def _simulation(self, pool: Pool, recorder: Any, checkpoint: Checkpoint | None) -> Simulation[Any, Any]:
         """Loads the data, and begins the run."""
 
-    @abstractmethod
-    def worker(self, federation: Federation) -> Any:
+    def worker(self, federation: Federation) -> ServerWorker | PeersWorker:
         """Returns a worker in this process, with which models are tried and costs are measured."""
+        return Become(Value(federation)).build(Workshop(self.scenario, 0.0))
 
     @abstractmethod
     def dry(self, recorder: Any, federation: Federation, measure: Callable[[], Any]) -> Iterator[Happened]:
@@ -104,7 +104,7 @@ class ServerFamily(Family):
     def groups(self) -> Sequence[Group]:
         asked = self.scenario.resources
         needs = _needs(asked.aggregators_on, gpus=asked.gpus_per_aggregator)
-        return [*super().groups, Group(SERVER, self._workshop(needs), asked.aggregators, needs)]
+        return [*super().groups, Group(SERVER, self._factory(needs), asked.aggregators, needs)]
 
     def recorder(self, writer: Writer) -> ServerRecorder:
         return ServerRecorder(writer, self.scenario.run)
@@ -112,36 +112,19 @@ class ServerFamily(Family):
     def _simulation(self, pool: Pool, recorder: ServerRecorder, checkpoint: Checkpoint | None) -> ServerSimulation:
         return ServerSimulation(self.scenario, ServerJobs(self.scenario, pool), recorder, checkpoint)
 
-    def worker(self, federation: Federation) -> ServerWorker:
-        return BecomeServer(Value(federation)).build(Workshop(self.scenario, 0.0))
-
     def dry(self, recorder: ServerRecorder, federation: Federation, measure: Callable[[], Any]) -> Iterator[Happening]:
-        scenario, samples = self.scenario, federation.samples
-        recorder.held(samples)
-        population, costs = scenario.population(samples), cache(measure)
-        levels = timelines.levels_of(scenario, samples, costs)
-        recorder.of_models(levels)
-
-        def timeline(horizon: Horizon) -> Iterator[Happening]:
-            given = (scenario, samples, federation.partition_table, costs)
-            return iter(timelines.of_server(*given, horizon=horizon, levels=levels))
-
-        horizon = scenario.run.horizon
-        plan = guarantee.plan(scenario, population, lambda: timeline(horizon), costs)
-        recorder.account = guarantee.account(scenario, plan, samples.tolist())
-        horizon = horizon._replace(versions=plan.versions) if plan else horizon
-        work, uses = None, Uses(scenario)
+        scenario = self.scenario
+        course = Course(scenario, federation.samples, federation.partition_table, measure)
+        recorder.follows(course)
         if scenario.foresees_bytes:
-            work = timelines.Work(scenario, samples, costs(), uses)
-            recorder.budget.require_traffic(costs().tensors)
-        for happening in _ending(recorder, timeline, horizon):
+            recorder.budget.require_traffic(course.measure().tensors)
+        for happening in _ending(recorder, course, scenario.run.horizon):
             match happening:
                 case Stepped():
                     with located("algorithm"):
-                        weights = weigh(scenario, happening, population)
-                    sizes = [*map(work.sent, happening.members)] if work else None
+                        weights = weigh(scenario, happening, course.population)
+                    sizes = [*map(course.sent, happening.members)] if scenario.foresees_bytes else None
                     recorder.stepped(happening, weights, foreseen=sizes)
-                    uses.stepped(happening)
                 case Ended():
                     recorder.ended(happening)
                 case Closed():
@@ -159,17 +142,14 @@ class PeersFamily(Family):
     def _simulation(self, pool: Pool, recorder: PeersRecorder, checkpoint: Checkpoint | None) -> PeersSimulation:
         return PeersSimulation(self.scenario, PeersJobs(self.scenario, pool), recorder, checkpoint)
 
-    def worker(self, federation: Federation) -> PeersWorker:
-        return BecomePeers(Value(federation)).build(Workshop(self.scenario, 0.0))
-
     def dry(self, recorder: PeersRecorder, federation: Federation, measure: Callable[[], Any]) -> Iterator[Happened]:
         recorder.held(federation.samples)
         costs, sizes, began = cache(measure), None, dict[int, Moment]()
         if self.scenario.foresees_bytes:
             recorder.budget.require_traffic(costs().tensors)
-        for happening in timelines.of_peers(self.scenario, federation.samples, costs):
+        for happening in timeline_of(self.scenario, federation.samples, costs):
             if self.scenario.foresees_bytes:
-                sizes = list(timelines.sizes_of(self.scenario, costs(), happening, began))
+                sizes = list(sizes_of(self.scenario, costs(), happening, began))
             recorder.exchanged(happening, foreseen=sizes)
             if happening.evaluated:
                 recorder.budget.evaluated(None)
@@ -178,17 +158,15 @@ class PeersFamily(Family):
                 return
 
 
-def _ending(
-    recorder: ServerRecorder, timeline: Callable[[Horizon], Iterator[Happening]], horizon: Horizon
-) -> Iterator[Happening]:
+def _ending(recorder: ServerRecorder, course: Course, horizon: Horizon) -> Iterator[Happening]:
     """Yields what happens, and ends the timeline with the evaluation by which its bytes are spent, as a real run does:
     what is then under way is unfinished. The recorder must have each happening before it asks for the next one."""
-    for number, happening in enumerate(timeline(horizon), 1):
+    for number, happening in enumerate(course.timeline(horizon), 1):
         yield happening
         if isinstance(happening, Closed) and happening.evaluated:
             recorder.budget.evaluated(None)
             if recorder.budget.ended_by and not happening.ends:
-                yield from islice(timeline(happening.last_of(horizon)), number, None)
+                yield from islice(course.timeline(happening.last_of(horizon)), number, None)
                 return
 
 

@@ -15,7 +15,7 @@ from raysim.engine import rows
 from raysim.parts.errors import BadInput
 from raysim.scenario.run_settings import TRAVELS, RunSettings
 from raysim.terms import Traffic
-from raysim.workers.replies import StepNumbers
+from raysim.workers.replies import Measured
 from results import Writer
 from results.info import directions
 from results.rows import Row, StepRow
@@ -178,16 +178,15 @@ class Recorder:
             self.writer.add_columns("partition", {name: column[cut].tolist() for name, column in table.items()})
         self.writer.flush()
 
-    def step(self, row: StepRow, measured: StepNumbers | None, traffic: Traffic | None) -> None:
+    def step(self, row: StepRow, measured: Measured | None, traffic: Traffic | None) -> None:
         """Writes a row of the table `steps`. measured: what only a real step fills; None in a dry run. traffic: of the
         updates that it used, or of the messages of the round; None in a dry run that does not know it."""
         up, down = traffic or (None, None)
-        columns = (measured or StepNumbers())._replace(up_bytes=up, down_bytes=down)._asdict()
-        own = columns.pop("own")
-        self.writer.add(replace(row, **columns), own)
+        columns, own = measured or Measured({}, {})
+        self.writer.add(replace(row, **columns, up_bytes=up, down_bytes=down), own)
         if traffic is not None:
             self.traffic.update(traffic._asdict())
-            self.budget.spent.update(_counted(traffic), flops=int(columns["client_flops"] or 0))
+            self.budget.spent.update(_counted(traffic), flops=int(columns.get("client_flops") or 0))
         self.virtual_time = row.virtual_time
         self.staleness = row.staleness_mean
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from actors import Job
-from raysim.workers.replies import Numbers, Searched, UpdateNumbers
+from raysim.workers.replies import Measured, Numbers, Searched
 from raysim.world.peers_timeline import Exchanged
 from raysim.world.server_happening import Dispatched
 from results.rows import EvaluationRow, StepRow
@@ -32,11 +32,10 @@ def when(happened: Happened) -> dict[str, Any]:
     return {"step": happened.version, "round": happened.round, "virtual_time": happened.time}
 
 
-def measured_columns(numbers: Sequence[UpdateNumbers]) -> Columns:
+def measured_columns(numbers: Sequence[Measured]) -> Columns:
     """Returns the columns of the table `updates` that are measured and logged, but for the algorithm's own."""
-    columns = dict(zip(UpdateNumbers._fields, map(list, zip(*numbers, strict=True)), strict=True))
-    del columns["own"]
-    return columns
+    names = dict.fromkeys(name for one in numbers for name in one.columns)
+    return {name: [one.columns.get(name) for one in numbers] for name in names}
 
 
 # --- updates ----------------------------------------------------------------------------------------------------------

@@ -7,8 +7,8 @@ from torch import Tensor
 
 from raysim.algorithms import Inbox
 from raysim.data import federate
-from raysim.engine import timelines
 from raysim.engine.families import PeersFamily
+from raysim.engine.peers.timeline import timeline_of
 from raysim.laws.small_scenarios import Raw, merged
 from raysim.laws.subject import Broken, Subject
 from raysim.parts.errors import ScenarioError
@@ -59,7 +59,8 @@ def masses(scenario: Scenario) -> Iterator[tuple[float, str, float, float]]:
     with isolated(torch=True):
         federation = federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
         worker = PeersFamily(scenario).worker(federation)
-        timeline = timelines.of_peers(scenario, federation.samples, worker.cost)
+        assert isinstance(worker, PeersWorker)
+        timeline = timeline_of(scenario, federation.samples, worker.cost)
         yield from _Along(worker, timeline).sums()
 
 

@@ -25,7 +25,7 @@ from raysim.runs.previous import locked
 from raysim.runs.result import Interrupted, Result
 from raysim.scenario import Scenario
 from raysim.scenario.block_checks import file_problems
-from raysim.workers.device import stand_in
+from raysim.workers.device import stand_in_bytes
 from results import CannotWrite
 from results.disk import require_folder, require_space, writing
 from results.ending import Status
@@ -46,7 +46,7 @@ def launch(scenario: Scenario, make: Callable[[], Execution], place: RunPlace, o
 
     make: returns the execution. It is called only after there is room, so that a run without room makes no folder.
     """
-    stand_in()  # refuses one outside of tests
+    stand_in_bytes()  # refuses one outside of tests
     fetch(scenario)
     with place.hired(scenario) as workforce:
         execution = make()

@@ -19,7 +19,7 @@ from raysim.parts.process import isolated, unusual_settings
 from raysim.runs.execution import Execution
 from raysim.runs.observing import NewRows
 from raysim.scenario import Scenario
-from raysim.workers.device import gpus_here, stand_in
+from raysim.workers.device import gpus_here
 from results.texts import count
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def terms_of(scenario: Scenario) -> Terms:
 
     asked = scenario.resources
     groups = [(group.name, *group[2:]) for group in family_of(scenario).groups]  # without factories, which may differ
-    return Terms(demand_of(scenario), stand_in(), (groups, asked.threads))
+    return Terms(demand_of(scenario), (groups, asked.threads))
 
 
 def demand_of(scenario: Scenario) -> Demand:

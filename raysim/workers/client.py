@@ -18,14 +18,12 @@ from raysim.parts.rng import generator
 from raysim.terms import ClientState, ModelKey, Record, Wire, suffixed
 from raysim.workers import records, returned
 from raysim.workers.evaluation import EVALUATION_BATCH, joined
-from raysim.workers.replies import ClientWire, Evaluated, MetricSums, Numbers, TrainedClient
+from raysim.workers.replies import ClientWire, Evaluated, MetricSums, Numbers, TrainedMember
 from raysim.workers.requests import (
     ChunkMember,
     ClientHandlers,
-    Collected,
     EvaluateClientsRequest,
     EvaluateRequest,
-    KeptOutputs,
     MetricsRequest,
     OwnModels,
     SaveClientsRequest,
@@ -46,7 +44,7 @@ class ClientWorker(ServerModels, ClientHandlers):
 
     # --- training -----------------------------------------------------------------------------------------------------
 
-    def train(self, request: TrainRequest) -> Answer[list[TrainedClient], TrainedChunk]:
+    def train(self, request: TrainRequest) -> Answer[list[TrainedMember], TrainedChunk]:
         """Trains a chunk of clients of one server step, one after another."""
         updates, buffers = records.Total() if request.summed else records.Stack(), records.Total()
         after: list[Value[ClientWire]] = []
@@ -69,7 +67,7 @@ class ClientWorker(ServerModels, ClientHandlers):
 
     def _trained(
         self, member: ChunkMember, messages: dict[Value[Wire], tuple[Record, Record]]
-    ) -> tuple[Record, ClientState[Tensor], TrainedClient]:
+    ) -> tuple[Record, ClientState[Tensor], TrainedMember]:
         """Trains a client. Returns its update, its next state, and the reply. messages: what was received already, and
         the bound that came with it."""
         if member.message not in messages:
@@ -110,7 +108,7 @@ class ClientWorker(ServerModels, ClientHandlers):
             **measured,
         )
         passes = seen + (net.predicted - predicted) / 3  # a backward pass costs two forward passes
-        reply = TrainedClient(numbers, passes, records.diverged(numbers, sent, "update"))
+        reply = TrainedMember(numbers, passes, records.diverged(numbers, sent, "update"))
         return self.named(member.level, variant.widen(sent, shift)), state, reply
 
     def updated(
@@ -136,7 +134,7 @@ class ClientWorker(ServerModels, ClientHandlers):
 
     # --- evaluation ---------------------------------------------------------------------------------------------------
 
-    def evaluate(self, request: EvaluateRequest) -> Answer[MetricSums, KeptOutputs]:
+    def evaluate(self, request: EvaluateRequest) -> Answer[MetricSums, tuple[Value[Wire], ...]]:
         """Evaluates a model on some rows of a split. Leaves its outputs and the labels, if that is asked."""
         kept: list[Record] = []
         net, model = self.served(request.model)
@@ -146,17 +144,17 @@ class ClientWorker(ServerModels, ClientHandlers):
             rows = rows[request.first : request.last]
             sums = self.evaluator.sums(module, samples, rows, kept if request.keeps else None)
         if not request.keeps:
-            return Answer(sums, KeptOutputs(()))
-        return Answer(sums, KeptOutputs((Value(records.send(joined(kept))),)))
+            return Answer(sums, ())
+        return Answer(sums, (Value(records.send(joined(kept))),))
 
-    def statistics(self, request: StatisticsRequest) -> Answer[None, Collected]:
+    def statistics(self, request: StatisticsRequest) -> Answer[None, Value[Wire]]:
         """Collects statistics of BatchNorm for a model."""
         net, model = self.served(request.model)
         split, rows = self.evaluator.splits["train"]
         drawn = generator(self.scenario.seed, "statistics").permutation(rows)[request.first : request.last]
         pieces = (drawn[first : first + EVALUATION_BATCH] for first in range(0, len(drawn), EVALUATION_BATCH))
         found = sums(net, model, (self.loader(split, piece)[0] for piece in pieces))
-        return Answer(None, Collected(Value(records.send(found))))
+        return Answer(None, Value(records.send(found)))
 
     def served(self, served: Served) -> tuple[Net, Model]:
         """Returns a model that is evaluated or saved, with its network."""

@@ -1,7 +1,6 @@
 """The device that a worker computes on: the CPU, or its share of a GPU."""
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -30,8 +29,8 @@ def open_device(share: float) -> ComputeDevice:
     """
     if share == 0:
         return ComputeDevice("cpu")
-    if STAND_IN in os.environ:
-        return ComputeDevice("cpu", _limit(share, stand_in_bytes()))
+    if stood_in := stand_in_bytes():
+        return ComputeDevice("cpu", _limit(share, stood_in))
     import torch
 
     if not torch.cuda.is_available():
@@ -57,7 +56,7 @@ def prefer_deterministic() -> None:
 
 def gpus_here() -> list[str]:
     """Returns the numbers of the GPUs of this machine that this process may use."""
-    if STAND_IN in os.environ:
+    if stand_in_bytes():
         return ["0"]
     import torch
 
@@ -77,16 +76,11 @@ def _limit(share: float, total_bytes: int) -> int | None:
     return limit
 
 
-def stand_in(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Returns the variables that actors need for a stand-in; {} without one. Raises ScenarioError outside of tests."""
-    if STAND_IN not in environment:
-        return {}
-    if _TEST not in environment:
+def stand_in_bytes() -> int | None:
+    """Returns the memory of the GPU that is stood in for; None if none is. Raises ScenarioError outside of tests."""
+    if STAND_IN not in os.environ:
+        return None
+    if _TEST not in os.environ:
         text = f"is for tests only, which set {_TEST} too; unset it, or nothing would run on a GPU"
         raise ScenarioError("environment", [Problem(STAND_IN, text)])
-    return {name: environment[name] for name in (STAND_IN, _TEST)}
-
-
-def stand_in_bytes() -> int:
-    """Returns the memory of the GPU that is stood in for."""
-    return int(float(stand_in()[STAND_IN]) * 2**30)
+    return int(float(os.environ[STAND_IN]) * 2**30)

@@ -22,7 +22,7 @@ class PeerHandlers(Protocol):
 
     def mix(self, request: MixRequest) -> Answer[list[MixedPeer], Mixture]: ...
     def evaluate(self, request: EvaluatePeersRequest) -> list[dict[str, Evaluated]]: ...
-    def compare(self, request: CompareRequest) -> Answer[Apart, Differences]: ...
+    def compare(self, request: CompareRequest) -> Answer[Apart, Value[Wire]]: ...
     def consensus(self, request: ConsensusRequest) -> dict[str, float]: ...
     def finish(self, request: FinishPeersRequest) -> dict[str, np.ndarray]: ...
 
@@ -108,24 +108,21 @@ class EvaluatePeersRequest(Query[list[dict[str, Evaluated]]]):
         return worker.evaluate(self)
 
 
-class Differences(NamedTuple):
-    """What a comparison of peers leaves."""
-
-    total: Value[Wire]  # the sum of the differences
-
-
 @dataclass(frozen=True)
-class CompareRequest(Request[Apart, Differences]):
-    """Measures how far peers are from the first of `peers`, which is only the origin and is not counted."""
+class CompareRequest(Request[Apart, Value[Wire]]):
+    """Measures how far peers are from the first of `peers`, which is only the origin and is not counted.
+
+    It leaves the sum of the differences.
+    """
 
     name = "compare"
     version: int  # number of rounds that are over
     peers: tuple[PeerState, ...]
 
-    def leaves(self) -> Differences:
-        return Differences(total=Value())
+    def leaves(self) -> Value[Wire]:
+        return Value()
 
-    def call(self, worker: PeerHandlers, gang: Gang) -> Answer[Apart, Differences]:
+    def call(self, worker: PeerHandlers, gang: Gang) -> Answer[Apart, Value[Wire]]:
         return worker.compare(self)
 
 

@@ -20,7 +20,6 @@ from raysim.workers import records, returned
 from raysim.workers.peer_requests import (
     CompareRequest,
     ConsensusRequest,
-    Differences,
     EvaluatePeersRequest,
     FinishPeersRequest,
     MixRequest,
@@ -32,7 +31,7 @@ from raysim.workers.peer_requests import (
     Turn,
 )
 from raysim.workers.records import diverged, not_finite
-from raysim.workers.replies import Apart, ClientWire, Evaluated, MixedPeer, TrainedPeer, WorkCost
+from raysim.workers.replies import Apart, ClientWire, Evaluated, MixedPeer, TrainedMember, WorkCost
 from raysim.workers.sending import DrawKey
 from raysim.workers.shared_requests import CostHandler
 from raysim.workers.workbench import EVALUATING, Workbench
@@ -130,7 +129,7 @@ class PeersWorker(Workbench, PeerHandlers, CostHandler):
         inbox = Inbox(draft.message or own, others, list(turn.weights), decoded, self.step, *pushed)
         return self.mixed(turn.peer, turn.mixes - 1, draft._replace(message={}), inbox)
 
-    def _local(self, turn: Turn, state: ClientState[Tensor]) -> tuple[ClientState[Tensor], Record, TrainedPeer]:
+    def _local(self, turn: Turn, state: ClientState[Tensor]) -> tuple[ClientState[Tensor], Record, TrainedMember]:
         """Trains a peer. Returns its draft, its message, and what the tables show of the training."""
         started, steps, passed = time.perf_counter(), self.net.steps, self.net.passes
         self.net.take_solves()
@@ -141,7 +140,7 @@ class PeersWorker(Workbench, PeerHandlers, CostHandler):
         seconds, steps = time.perf_counter() - started, self.net.steps - steps
         up = self.traffic(turn.peer, message, message, self.variant(1.0)).up
         numbers = self.numbers(turn.peer, self.net, local_steps=steps, seconds=seconds, up_bytes=up, **measured)
-        return draft, message, TrainedPeer(numbers, diverged(numbers, message, "message"), self.net.passes - passed)
+        return draft, message, TrainedMember(numbers, self.net.passes - passed, diverged(numbers, message, "message"))
 
     def _sent(
         self, turn: Turn, exact: Record, kept: ClientState[Tensor]
@@ -215,7 +214,7 @@ class PeersWorker(Workbench, PeerHandlers, CostHandler):
             task = self.task(peer, number, self.start)
             return returned.model(where, self.algorithm.personal(task, state), self.net.layout)
 
-    def compare(self, request: CompareRequest) -> Answer[Apart, Differences]:
+    def compare(self, request: CompareRequest) -> Answer[Apart, Value[Wire]]:
         """Measures how far peers are from the first one, which is not counted. Leaves the sum of the differences."""
         first, *others = request.peers
         origin = self._compared(self._personal(first, request.version))
@@ -226,7 +225,7 @@ class PeersWorker(Workbench, PeerHandlers, CostHandler):
                 difference = vector - origin[key]
                 squares[key] += float(difference.square().sum())
                 sums[key] += difference
-        return Answer(Apart(peers=len(others), squares=squares), Differences(total=Value(records.send(sums))))
+        return Answer(Apart(peers=len(others), squares=squares), Value(records.send(sums)))
 
     def _compared(self, model: Model) -> dict[str, Tensor]:
         """Returns the float64 vectors between which distances are measured, by metric.

@@ -13,7 +13,7 @@ import torch
 from actors import Value
 from raysim.models.layout import ALIGNMENT, Layout
 from raysim.terms import Record, Weight, Wire
-from raysim.workers.replies import StateValues, UpdateNumbers
+from raysim.workers.replies import Measured, StateValues
 
 # Arrays in Ray's object store are read-only, but torch can write to them; `returned.calling` notices that.
 warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
@@ -170,13 +170,13 @@ def not_finite(record: Record) -> str | None:
     return None
 
 
-def diverged(numbers: UpdateNumbers, sent: Record, what: str) -> str | None:
+def diverged(numbers: Measured, sent: Record, what: str) -> str | None:
     """Returns the name of the first result of a training that is not finite, such as "loss" or "update 'delta'"; None
     if all are finite.
 
     sent: what the client or peer sends. what: the word for that.
     """
-    if not all(math.isfinite(loss or 0.0) for loss in (numbers.loss_before, numbers.loss_after)):
+    if not all(math.isfinite(numbers.columns.get(name) or 0.0) for name in ("loss_before", "loss_after")):
         return "loss"
     name = not_finite(sent)
     return None if name is None else f"{what} {name!r}"

@@ -13,6 +13,7 @@ from raysim.privacy.release import Summed
 from raysim.scenario import Scenario
 from raysim.terms import Record
 from raysim.uplink.bounds import bounded, stretch_of
+from raysim.workers.replies import Numbers
 from raysim.workers.requests import StepNoise
 from raysim.workers.sending import Sending
 
@@ -22,9 +23,7 @@ class Released(NamedTuple):
 
     sums: Record
     kept: Record  # what the release keeps for the next step
-    clip: float | None  # largest bound of an update; None without a bound
-    noise_std: float  # in each entry
-    signal_norm: float  # of the sums before the noise
+    columns: Numbers  # of the table `steps`
 
 
 class Releasing:
@@ -65,4 +64,5 @@ class Releasing:
         of = Summed(whole, std, noise.weight, noise.updates)
         found, after = self._release.add(of, version, kept, keyed)
         noised = sums if found is whole else put_back(found)
-        return Released(noised, after, clip if math.isfinite(clip) else None, std, norm)
+        columns: Numbers = {"clip": clip if math.isfinite(clip) else None, "noise_std": std, "signal_norm": norm}
+        return Released(noised, after, columns)

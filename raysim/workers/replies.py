@@ -100,53 +100,20 @@ class WorkCost(NamedTuple):
 # --- training and steps -----------------------------------------------------------------------------------------------
 
 
-class UpdateNumbers(NamedTuple):
-    """What was measured of a client's or peer's training, and what its task logged: columns of the table `updates`."""
+class Measured(NamedTuple):
+    """What was measured of a training or a step, and logged: a part of a row of the table `updates` or `steps`."""
 
-    local_steps: int
-    seconds: float
-    samples_seen: int | None = None
-    up_bytes: int | None = None
-    down_bytes: int | None = None
-    solver_iterations: float | None = None
-    solver_residual: float | None = None
-    unconverged: int | None = None
-    loss_before: float | None = None
-    loss_after: float | None = None
-    residual: float | None = None
-    tolerance: float | None = None
-    penalty: float | None = None
-    norm_before: float | None = None
-    norm_after: float | None = None
-    relative_error: float | None = None
-    memory_norm: float | None = None
-    clipped: float | None = None
-    elias_bytes: int | None = None
-    own: Numbers = {}  # noqa: RUF012 - custom columns of the algorithm; never changed
+    columns: dict[str, Any]  # by the names of the table's columns; those that are left out are null
+    own: Numbers  # custom columns of the algorithm
 
 
-class StepNumbers(NamedTuple):
-    """What was measured of a server step or of a round of peers, and logged: columns of the table `steps`."""
+class TrainedMember(NamedTuple):
+    """The result of the training of a client or peer, besides its update, or its draft and message."""
 
-    up_bytes: int | None = None
-    down_bytes: int | None = None
-    client_flops: float | None = None
-    server_flops: float | None = None
-    cache_bytes: int | None = None
-    similarity: float | None = None
-    clip: float | None = None
-    noise_std: float | None = None
-    signal_norm: float | None = None
-    seconds: float | None = None
-    elapsed_s: float | None = None
-    own: Numbers = {}  # noqa: RUF012 - custom columns of the algorithm; never changed
-
-
-class TrainedClient(NamedTuple):
-    """The result of a client's training, besides its update."""
-
-    numbers: UpdateNumbers
-    passes: float  # samples with gradients, with repeats, plus a third of those that were only predicted
+    numbers: Measured  # `up_bytes` of a peer is that of a message to one neighbour
+    passes: float
+    """Of a client, samples with gradients, with repeats, plus a third of those that were only predicted. Of a peer,
+    samples that passed through the network, where a backward pass counts as two."""
     diverged: str | None  # what was not finite, such as "loss"; None if all was
 
 
@@ -160,25 +127,17 @@ class Searched(NamedTuple):
 class StepReply(NamedTuple):
     """What the tables show of a server step."""
 
-    numbers: StepNumbers
+    numbers: Measured
     searched: Searched | None  # None without a search
     diverged: str | None  # the part of the next model that is not finite, "w" or "buffers"; None if all is finite
     compared: list[Numbers]  # for each update, own columns of the table `updates`; [] if they are not compared
-
-
-class TrainedPeer(NamedTuple):
-    """The result of a peer's training, besides its draft and message."""
-
-    numbers: UpdateNumbers  # `up_bytes` is that of a message to one neighbour
-    diverged: str | None  # what was not finite, such as "loss"; None if all was
-    passes: float  # samples that passed through the network, where a backward pass counts as two
 
 
 class MixedPeer(NamedTuple):
     """The result of a peer's turn of mixing and training, besides its records."""
 
     mixing_s: float  # wall seconds
-    trained: TrainedPeer | None  # None: it did not train, because it will not mix again
+    trained: TrainedMember | None  # None: it did not train, because it will not mix again
     diverged: str | None  # the entry of the peer's state that is not finite; None if all are
     columns: Numbers  # what mixing logged for columns that tasks fill, in the row of the training before it
     own: Numbers  # what mixing logged for custom columns of the algorithm

@@ -22,7 +22,7 @@ from raysim.workers.replies import (
     Numbers,
     StateValues,
     StepReply,
-    TrainedClient,
+    TrainedMember,
 )
 
 Update: TypeAlias = "tuple[Wire, Wire]"
@@ -32,9 +32,9 @@ Update: TypeAlias = "tuple[Wire, Wire]"
 class ClientHandlers(Protocol):
     """What a worker that trains and evaluates clients must do for the requests below."""
 
-    def train(self, request: TrainRequest) -> Answer[list[TrainedClient], TrainedChunk]: ...
-    def statistics(self, request: StatisticsRequest) -> Answer[None, Collected]: ...
-    def evaluate(self, request: EvaluateRequest) -> Answer[MetricSums, KeptOutputs]: ...
+    def train(self, request: TrainRequest) -> Answer[list[TrainedMember], TrainedChunk]: ...
+    def statistics(self, request: StatisticsRequest) -> Answer[None, Value[Wire]]: ...
+    def evaluate(self, request: EvaluateRequest) -> Answer[MetricSums, tuple[Value[Wire], ...]]: ...
     def metrics(self, request: MetricsRequest) -> Numbers: ...
     def evaluate_clients(self, request: EvaluateClientsRequest) -> list[dict[str, Evaluated]]: ...
     def save_clients(self, request: SaveClientsRequest) -> dict[str, np.ndarray]: ...
@@ -109,7 +109,7 @@ class TrainedChunk(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainRequest(Request[list[TrainedClient], TrainedChunk]):
+class TrainRequest(Request[list[TrainedMember], TrainedChunk]):
     """Trains a chunk of clients of one server step, one after another."""
 
     name = "train"
@@ -119,7 +119,7 @@ class TrainRequest(Request[list[TrainedClient], TrainedChunk]):
     def leaves(self) -> TrainedChunk:
         return TrainedChunk(update=Value(), states=tuple(Value() for member in self.members if member.state))
 
-    def call(self, worker: ClientHandlers, gang: Gang) -> Answer[list[TrainedClient], TrainedChunk]:
+    def call(self, worker: ClientHandlers, gang: Gang) -> Answer[list[TrainedMember], TrainedChunk]:
         return worker.train(self)
 
 
@@ -177,37 +177,25 @@ class Served(NamedTuple):
     statistics: tuple[Value[Wire], ...] = ()  # what `StatisticsRequest` left of it; () if the message has them
 
 
-class Collected(NamedTuple):
-    """What collecting statistics leaves."""
-
-    sums: Value[Wire]
-
-
 @dataclass(frozen=True, kw_only=True)
-class StatisticsRequest(Request[None, Collected]):
-    """Collects statistics of BatchNorm over the training samples `first` to `last`, in a random order."""
+class StatisticsRequest(Request[None, Value[Wire]]):
+    """Collects statistics of BatchNorm over the training samples `first` to `last`, in a random order. Leaves them."""
 
     name = "statistics"
     model: Served
     first: int
     last: int  # exclusive
 
-    def leaves(self) -> Collected:
-        return Collected(sums=Value())
+    def leaves(self) -> Value[Wire]:
+        return Value()
 
-    def call(self, worker: ClientHandlers, gang: Gang) -> Answer[None, Collected]:
+    def call(self, worker: ClientHandlers, gang: Gang) -> Answer[None, Value[Wire]]:
         return worker.statistics(self)
 
 
-class KeptOutputs(NamedTuple):
-    """What an evaluation leaves."""
-
-    outputs: tuple[Value[Wire], ...]  # one with `outputs` and `labels` of the rows, if they are kept; else ()
-
-
 @dataclass(frozen=True, kw_only=True)
-class EvaluateRequest(Request[MetricSums, KeptOutputs]):
-    """Evaluates a model on rows `first` to `last` of a split."""
+class EvaluateRequest(Request[MetricSums, tuple[Value[Wire], ...]]):
+    """Evaluates a model on rows `first` to `last` of a split. Leaves its outputs and the labels, if they are kept."""
 
     name = "evaluate"
     split: str
@@ -216,10 +204,10 @@ class EvaluateRequest(Request[MetricSums, KeptOutputs]):
     model: Served
     keeps: bool  # whether the model's outputs are kept, of which own metrics are computed
 
-    def leaves(self) -> KeptOutputs:
-        return KeptOutputs(outputs=(Value(),) if self.keeps else ())
+    def leaves(self) -> tuple[Value[Wire], ...]:
+        return (Value(),) if self.keeps else ()
 
-    def call(self, worker: ClientHandlers, gang: Gang) -> Answer[MetricSums, KeptOutputs]:
+    def call(self, worker: ClientHandlers, gang: Gang) -> Answer[MetricSums, tuple[Value[Wire], ...]]:
         return worker.evaluate(self)
 
 

@@ -29,7 +29,7 @@ from raysim.workers.costs import forward_flops, kept_bytes, model_keys, tried, w
 from raysim.workers.merging import in_order, merged, one_update
 from raysim.workers.records import not_finite
 from raysim.workers.releasing import Releasing
-from raysim.workers.replies import ClientWire, Described, StepNumbers, StepReply, WorkCost
+from raysim.workers.replies import ClientWire, Described, Measured, StepReply, WorkCost
 from raysim.workers.requests import (
     FinishRequest,
     First,
@@ -161,14 +161,14 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
         received, shadows = self._decoded(message, request.version, shadows)
         whole = ServerState(after, noises, shadows).flat()
         reply = StepReply(
-            numbers=StepNumbers(
-                server_flops=flops,
-                cache_bytes=kept_bytes(self, whole, message, one),
-                similarity=logged.columns.get("similarity"),
-                clip=released.clip if released else None,
-                noise_std=released.noise_std if released else None,
-                signal_norm=released.signal_norm if released else None,
-                own=logged.own,
+            numbers=Measured(
+                {
+                    **logged.columns,
+                    **(released.columns if released else {}),
+                    "server_flops": flops,
+                    "cache_bytes": kept_bytes(self, whole, message, one),
+                },
+                logged.own,
             ),
             searched=returned.searched(step.search) if step.search else None,
             diverged=not_finite(

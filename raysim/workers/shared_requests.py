@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from actors import Answer, Gang, Query, Request, Value
 from raysim.data import Federation, federate
@@ -25,14 +25,8 @@ class CostHandler(Protocol):
     def cost(self) -> WorkCost: ...
 
 
-class Loaded(NamedTuple):
-    """What loading the data leaves."""
-
-    federation: Value[Federation]
-
-
 @dataclass(frozen=True)
-class LoadRequest(Request[dict[str, str], Loaded]):
+class LoadRequest(Request[dict[str, str], Value[Federation]]):
     """Loads the data and divides them among clients, on the node with the files. It needs no torch. The result has
     fingerprints of the files that models read there, by path."""
 
@@ -40,17 +34,17 @@ class LoadRequest(Request[dict[str, str], Loaded]):
 
     name = "load"
 
-    def leaves(self) -> Loaded:
-        return Loaded(federation=Value())
+    def leaves(self) -> Value[Federation]:
+        return Value()
 
-    def call(self, worker: object, gang: Gang) -> Answer[dict[str, str], Loaded]:
+    def call(self, worker: object, gang: Gang) -> Answer[dict[str, str], Value[Federation]]:
         given = self.scenario.content
         with isolated():  # another run may have been here before
             federation = federate(given.data, given.server_data, given.seed, given.public)
         models = (given.model, *given.models.values())
         paths = {str(path) for model in models for path in model.reads() if is_local(location(path))}
         files = {path: mark for path in sorted(paths) if (mark := fingerprint(path))}
-        return Answer(files, Loaded(federation=Value(federation)))
+        return Answer(files, Value(federation))
 
 
 @dataclass(frozen=True)

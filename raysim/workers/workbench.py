@@ -33,7 +33,7 @@ from raysim.workers import records
 from raysim.workers.adapting import Adapting
 from raysim.workers.client_samples import ClientSamples
 from raysim.workers.evaluation import HAS, Evaluator
-from raysim.workers.replies import Described, Numbers, Passes, UpdateNumbers
+from raysim.workers.replies import Described, Measured, Numbers, Passes
 from raysim.workers.returned import calling
 from raysim.workers.variants import Variant
 
@@ -256,7 +256,7 @@ class Workbench(ClientSamples):
         finally:
             self.net.take_solves()
 
-    def numbers(self, client: int, net: Net, **measured: int | float | None) -> UpdateNumbers:
+    def numbers(self, client: int, net: Net, **measured: int | float | None) -> Measured:
         """Returns what the table `updates` shows of a client's training with a network: these numbers, what its task
         logged, the solves of deep equilibrium layers in it and, where there are groups, the place of its group among
         `clients`."""
@@ -265,7 +265,7 @@ class Workbench(ClientSamples):
             measured["solver_iterations"] = solves.iterations / solves.solves
             measured["solver_residual"], measured["unconverged"] = solves.residual, solves.unconverged
         logged = self.logged.take()
-        return UpdateNumbers(**measured, **logged.columns, own={**own, **logged.own})  # type: ignore[arg-type]
+        return Measured({**measured, **logged.columns}, {**own, **logged.own})
 
 
 def _input_shape(federation: Federation) -> Shape:

@@ -233,10 +233,10 @@ def test_the_servers_models_are_evaluated_and_left(simulate: Simulate, name: str
 def execute_worker(scenario: Any) -> Any:
     from actors import Value
     from raysim.data import federate
-    from raysim.workers.workshop import BecomeServer, Workshop
+    from raysim.workers.workshop import Become, Workshop
 
     federation = federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
-    return BecomeServer(Value(federation)).build(Workshop(scenario, 0.0))
+    return Become(Value(federation)).build(Workshop(scenario, 0.0))
 
 
 def test_clients_own_models_are_left_by_architecture(simulate: Simulate) -> None:

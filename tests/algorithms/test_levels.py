@@ -30,7 +30,7 @@ from raysim.models.language_models import GPT
 from raysim.parts.errors import BadInput
 from raysim.terms import Arrival
 from raysim.workers.server import ServerWorker
-from raysim.workers.workshop import BecomeServer, Workshop
+from raysim.workers.workshop import Become, Workshop
 
 CPU = torch.device("cpu")
 HALF: Raw = {"name": "half", "members": [1], "model": {"width": 0.5}}
@@ -52,7 +52,7 @@ def block(start: float = 0.0, sizes: tuple[int, ...] = (4,)) -> Raw:
 def server(scenario: Scenario) -> ServerWorker:
     """A worker that does steps, in this process."""
     federation = federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
-    return BecomeServer(Value(federation)).build(Workshop(scenario, 0.0))
+    return Become(Value(federation)).build(Workshop(scenario, 0.0))
 
 
 BOTH: Raw = {"dispatch": {"picks": [[0, 1]]}}

@@ -21,15 +21,17 @@ GIB = 1 << 30
 GPUS = (1, 1) if torch.cuda.is_available() else (2, 1)  # of the two nodes beside the head, which has none
 
 
-@pytest.fixture(autouse=True)
-def gpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A GPU of 16 GiB, where there is no real one."""
-    if not torch.cuda.is_available():
-        monkeypatch.setenv(STAND_IN, "16")
+@pytest.fixture(autouse=True, scope="module")
+def gpus() -> Iterator[None]:
+    """A GPU of 16 GiB, where there is no real one, also for processes of nodes."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not torch.cuda.is_available():
+            patch.setenv(STAND_IN, "16")
+        yield
 
 
 @pytest.fixture(scope="module")
-def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
+def nodes(gpus: None) -> Iterator[Nodes]:
     with several_nodes(1, num_gpus=0, labels={"disk": "none"}) as nodes:
         for number, disk in zip(GPUS, ("fast", "slow"), strict=True):
             nodes.add(4, num_gpus=number, labels={"disk": disk})

@@ -25,12 +25,12 @@ def main(address: str, actors: int, share: float) -> None:
     from actors.cluster import RayPool
     from actors.connection import connect
     from actors.placement import Demand, reserved
-    from raysim.workers.device import open_device, stand_in
+    from raysim.workers.device import open_device
 
     connect([], address)
     group = Group("client", partial(open_device, share), actors, Needs(gpus=share))
     with reserved(Demand({f"client-{number}": group.needs for number in range(actors)}, 30.0)) as placement:
-        pool = RayPool(Actors(f"test-{time.time_ns()}", placement, stand_in()))
+        pool = RayPool(Actors(f"test-{time.time_ns()}", placement))
         pool.start(group)
         placement.release()  # as a set-up would
         workers = pool._crews["client"].workers

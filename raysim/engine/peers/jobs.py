@@ -26,7 +26,7 @@ from raysim.workers.peer_requests import (
 )
 from raysim.workers.replies import MixedPeer, WorkCost
 from raysim.workers.shared_requests import CLIENT, LOADER, CostRequest, DescribeRequest, LoadRequest
-from raysim.workers.workshop import BecomePeers
+from raysim.workers.workshop import Become
 from raysim.world.peers_timeline import Exchanged, Joined, Mixed, Next
 
 COMPARED = 25  # peers in a job that measures the consensus distance; fixed, because it decides the bits of sums
@@ -43,7 +43,7 @@ class PeersJobs:
         self.peers = scenario.data.clients
         loading = pool.submit(LOADER, LoadRequest(pool.put(scenario)), label="load data")
         loaded = finished(pool, loading)
-        pool.set_up({CLIENT: BecomePeers(loaded.left.federation, loaded.result)})
+        pool.set_up({CLIENT: Become(loaded.left, loaded.result)})
         self.described = finished(pool, pool.submit(CLIENT, DescribeRequest(), label="describe data")).result
         drawn = generator(scenario.seed, "evaluated clients").permutation(self.peers)
         self._drawn: list[int] = drawn.tolist()  # peers in the order in which they are chosen to be evaluated
@@ -192,7 +192,7 @@ class PeersJobs:
             asked = self._states_of([there[0], *peers])  # distances from a peer, so that no large numbers cancel out
             job = self.pool.submit(CLIENT, CompareRequest(version, asked), priority=priority, label=label)
             compared.append(job)
-        sums = ConsensusRequest(tuple(job.left.total for job in compared))
+        sums = ConsensusRequest(tuple(job.left for job in compared))
         return PendingPeersEvaluation(
             evaluated, compared, self.pool.submit(CLIENT, sums, priority=priority, label=label)
         )

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from actors import Job
+from actors import Job, Value
 from raysim.engine.simulation import Pending
 from raysim.parts.errors import BadValue
-from raysim.workers.peer_requests import Differences, Mixture
-from raysim.workers.replies import Apart, Evaluated, MixedPeer, TrainedPeer, UpdateNumbers
+from raysim.terms import Wire
+from raysim.workers.peer_requests import Mixture
+from raysim.workers.replies import Apart, Evaluated, Measured, MixedPeer, TrainedMember
 
 
 class TrainedAt(NamedTuple):
@@ -18,10 +19,10 @@ class TrainedAt(NamedTuple):
 
     job: Job[list[MixedPeer], Mixture] | None  # None: a checkpoint has recalled the result
     row: int = 0
-    recalled: tuple[TrainedPeer, str] | None = None
+    recalled: tuple[TrainedMember, str] | None = None
 
     @property
-    def found(self) -> tuple[TrainedPeer, str]:
+    def found(self) -> tuple[TrainedMember, str]:
         """What the training gave, and the worker that did it, once the job is done."""
         if self.job is None:
             assert self.recalled is not None
@@ -38,7 +39,7 @@ class TrainedAt(NamedTuple):
     @classmethod
     def noted(cls, note: dict[str, Any]) -> TrainedAt:
         """Returns the place of a result that `note` returned before."""
-        trained = TrainedPeer(UpdateNumbers(**note["numbers"]), note["diverged"], note["passes"])
+        trained = TrainedMember(Measured(**note["numbers"]), note["passes"], note["diverged"])
         return cls(None, recalled=(trained, note["worker"]))
 
 
@@ -47,7 +48,7 @@ class PendingPeersEvaluation(Pending):
     """The evaluation of peers after a round."""
 
     evaluated: list[tuple[Sequence[int], Job[list[dict[str, Evaluated]], tuple[()]]]]
-    compared: list[Job[Apart, Differences]]
+    compared: list[Job[Apart, Value[Wire]]]
     consensus: Job[dict[str, float], tuple[()]]
 
     @property
@@ -84,7 +85,7 @@ class PendingRound(Pending):
         return [*self.mixes, *(self.evaluation.jobs if self.evaluation else ())]
 
     @property
-    def trained(self) -> list[tuple[TrainedPeer, str]]:
+    def trained(self) -> list[tuple[TrainedMember, str]]:
         """For each mix of the round, what the peer's training before it gave, and the worker that did it.
 
         Its numbers are those of the training and of the mix.
@@ -105,12 +106,11 @@ class PendingRound(Pending):
         return sum(mixed.mixing_s for job in self.mixes for mixed in job.result)
 
 
-def _with(trained: TrainedPeer, mixed: MixedPeer) -> TrainedPeer:
+def _with(trained: TrainedMember, mixed: MixedPeer) -> TrainedMember:
     """Adds what a mix logged. Raises ValueError if training has logged a number of that name, too."""
-    numbers = trained.numbers
-    twice = [name for name in mixed.columns if getattr(numbers, name) is not None]
-    if both := sorted([*twice, *(numbers.own.keys() & mixed.own.keys())]):
+    columns, own = trained.numbers
+    twice = [name for name in mixed.columns if columns.get(name) is not None]
+    if both := sorted([*twice, *(own.keys() & mixed.own.keys())]):
         text = "must be given other names in `mix` than in `local`, because they share a row"
         raise BadValue(f"task.log: {text}, got {', '.join(both)} in both; rename them")
-    logged: dict[str, Any] = {**mixed.columns, "own": {**numbers.own, **mixed.own}}
-    return trained._replace(numbers=numbers._replace(**logged))
+    return trained._replace(numbers=Measured({**columns, **mixed.columns}, {**own, **mixed.own}))

@@ -12,7 +12,7 @@ from raysim.engine import rows
 from raysim.engine.recorder import Recorder
 from raysim.scenario.run_settings import RunSettings
 from raysim.terms import Traffic
-from raysim.workers.replies import Evaluated, StepNumbers, TrainedPeer
+from raysim.workers.replies import Evaluated, Measured, TrainedMember
 from raysim.world.peers_timeline import Exchanged, Joined, Mixed
 from results import Writer
 
@@ -28,8 +28,8 @@ class PeersRecorder(Recorder):
     def exchanged(
         self,
         exchanged: Exchanged,
-        trained: Sequence[tuple[TrainedPeer, str]] = (),
-        measured: StepNumbers | None = None,
+        trained: Sequence[tuple[TrainedMember, str]] = (),
+        measured: Measured | None = None,
         foreseen: list[int] | None = None,
     ) -> None:
         """Writes a round: its mixes and messages.
@@ -41,7 +41,7 @@ class PeersRecorder(Recorder):
         sent = [len(mix.sent) for mix in mixed]
         arrived = [sum(message.arrives is not None for message in mix.sent) for mix in mixed]
         numbers = [training.numbers for training, _ in trained]
-        sizes = [one.up_bytes or 0 for one in numbers] or foreseen or []
+        sizes = [one.columns["up_bytes"] for one in numbers] or foreseen or []
         up, down = ([size * count for size, count in zip(sizes, counts, strict=False)] for counts in (sent, arrived))
         columns = rows.of_mixes(exchanged, samples)
         if trained:

@@ -6,16 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from raysim.engine import rows, timelines
+from raysim.engine import rows
 from raysim.engine.checkpoint import Checkpoint, skip
 from raysim.engine.peers.jobs import PeersJobs
 from raysim.engine.peers.pending import PendingPeersEvaluation, PendingRound
 from raysim.engine.peers.recorder import Agreement, PeersRecorder, spread
+from raysim.engine.peers.timeline import timeline_of
 from raysim.engine.progress import Mark, Stopwatch
 from raysim.engine.simulation import Change, Committed, Final
 from raysim.scenario import Scenario
 from raysim.terms import Moment
-from raysim.workers.replies import StepNumbers
+from raysim.workers.replies import Measured
 from raysim.world.peers_timeline import Exchanged, PeersTimeline
 
 
@@ -31,7 +32,7 @@ class PeersSimulation:
         recorder.budget.require_countable(self.described.forward_flops)
         self._last: Exchanged | None = None  # the round that was written last
         self._kept: dict[str, Any] | None = None  # when peers' states were kept last
-        self._timeline = timelines.of_peers(scenario, self.described.samples, jobs.cost)
+        self._timeline = timeline_of(scenario, self.described.samples, jobs.cost)
         self._happenings: Iterator[Exchanged] = iter(self._timeline)
         self._agreement = _agreement_of(scenario, jobs.peers, self._timeline)
         if checkpoint:
@@ -74,12 +75,12 @@ class PeersSimulation:
         self._last = happening
         if self._agreement:
             self._agreement.add(happening)
-        measured = StepNumbers(
-            client_flops=rows.times(pending.passes, self.described.forward_flops),
-            seconds=pending.mixing_s,
-            elapsed_s=self.stopwatch.seconds,
-        )
-        self._recorder.exchanged(happening, pending.trained, measured)
+        measured = {
+            "client_flops": rows.times(pending.passes, self.described.forward_flops),
+            "seconds": pending.mixing_s,
+            "elapsed_s": self.stopwatch.seconds,
+        }
+        self._recorder.exchanged(happening, pending.trained, Measured(measured, {}))
         self._recorder.jobs(happening, pending.mixes, self.stopwatch.began)
         metrics = self._record_evaluation(happening, pending.evaluation) if pending.evaluation else None
         self._record_divergence(happening, pending)

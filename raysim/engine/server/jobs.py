@@ -7,25 +7,22 @@ from typing import Any, TypeVar
 import numpy as np
 
 from actors import Job, Pool, Request, Value, finished
-from raysim.clients.capacity import Levels
 from raysim.clients.group import Architectures
 from raysim.engine.checkpoint import Checkpoint
+from raysim.engine.server.course import Course
 from raysim.engine.server.guarantee import noise
 from raysim.engine.server.pending import PendingEvaluation, PendingStep
 from raysim.engine.server.training import Training, one_sum, weigh
 from raysim.engine.simulation import Committed, Kept
 from raysim.parts.rng import generator
-from raysim.privacy.account import NoisePlan
 from raysim.scenario import Scenario
 from raysim.terms import ClientState, ModelKey, Moment, Wire, suffixed
 from raysim.workers.replies import Described, Evaluated, MetricSums, WorkCost
 from raysim.workers.requests import (
-    Collected,
     EvaluateClientsRequest,
     EvaluateRequest,
     FinishRequest,
     FirstRequest,
-    KeptOutputs,
     MetricsRequest,
     OwnModels,
     SaveClientsRequest,
@@ -34,7 +31,7 @@ from raysim.workers.requests import (
     StepRequest,
 )
 from raysim.workers.shared_requests import CLIENT, LOADER, SERVER, CostRequest, DescribeRequest, LoadRequest
-from raysim.workers.workshop import BecomeClient, BecomeServer
+from raysim.workers.workshop import Become
 from raysim.world.server_happening import Closed, Ended, Happening, Started, Stepped
 
 Result = TypeVar("Result")
@@ -48,14 +45,15 @@ class ServerJobs:
     """Submits jobs, and remembers which values hold the models and states. It never sees their tensors."""
 
     def __init__(self, scenario: Scenario, pool: Pool) -> None:
-        """Loads the data and makes the first model. The workers must have started. Raises JobFailed if that fails."""
+        """Loads the data and makes the first model. The workers must have started. Raises JobFailed if that fails, and
+        BadInput if the run cannot be as the scenario says."""
         self.scenario, self.pool = scenario, pool
         loading = pool.submit(LOADER, LoadRequest(pool.put(scenario)), label="load data")
         loaded = finished(pool, loading)
-        given = loaded.left.federation, loaded.result
-        pool.set_up({SERVER: BecomeServer(*given), CLIENT: BecomeClient(*given)})
+        pool.set_up(dict.fromkeys((SERVER, CLIENT), Become(loaded.left, loaded.result)))
         self.described = finished(pool, pool.submit(SERVER, DescribeRequest(), label="describe data")).result
-        self.population = scenario.population(self.described.samples)
+        samples, partition = self.described.samples, self.described.partition
+        self.course = Course(scenario, samples, lambda: partition, self._cost)
         self._changed = bool(scenario.downlink) and not scenario.sends_each
         models, self.groups = scenario.models, scenario.groups
         first = FirstRequest(self.described.state, self._changed, (1.0, *models))
@@ -68,17 +66,12 @@ class ServerJobs:
         self._evaluated_clients = _evaluated_clients(scenario, self.described)
         self._last: tuple[int, PendingEvaluation] | None = None  # the last evaluation, and its version
         self.made = Moment()  # when the newest version was made
-        self._cost: WorkCost | None = None
-        self.levels: Levels | Architectures | None = None  # the simulation sets them
-        self._collected: dict[tuple[int, ModelKey], list[Job[None, Collected]]] = {}  # by version and level
-        self.plan: NoisePlan | None = None  # of the noise of `release`
+        self._collected: dict[tuple[int, ModelKey], list[Job[None, Value[Wire]]]] = {}  # by version and level
 
-    def cost(self) -> WorkCost:
-        """Measures what a client's update costs, when it is called first."""
-        if self._cost is None:
-            job = self.pool.submit(SERVER, CostRequest(), label="measure the cost of an update")
-            self._cost = finished(self.pool, job).result
-        return self._cost
+    def _cost(self) -> WorkCost:
+        """Measures what a client's update costs."""
+        job = self.pool.submit(SERVER, CostRequest(), label="measure the cost of an update")
+        return finished(self.pool, job).result
 
     # --- what happens -------------------------------------------------------------------------------------------------
 
@@ -97,7 +90,8 @@ class ServerJobs:
 
     def _step(self, stepped: Stepped) -> PendingStep:
         """Trains the clients of a server step, unless they were trained at their dispatch, and then does the step."""
-        weights = weigh(self.scenario, stepped, self.population)
+        population = self.course.population
+        weights = weigh(self.scenario, stepped, population)
         if self.scenario.follows_training:
             chunks = self.training.take(stepped)
         else:
@@ -111,7 +105,7 @@ class ServerJobs:
             state=self._state,
             chunks=tuple(chunk.left.update for chunk in chunks),
             changed=self._changed,
-            noise=noise(self.scenario, self.plan, stepped, one_sum(weights), self.population.expected),
+            noise=noise(self.scenario, self.course.plan, stepped, one_sum(weights), population.expected),
         )
         label = f"step to version {stepped.version}"
         job = self.pool.submit(SERVER, request, priority=(stepped.version,), label=label)
@@ -135,7 +129,7 @@ class ServerJobs:
             )
             metrics = {}
             for split, jobs in shards.items() if self.scenario.run.metrics else ():
-                outputs = MetricsRequest(tuple(kept for job in jobs for kept in job.left.outputs))
+                outputs = MetricsRequest(tuple(kept for job in jobs for kept in job.left))
                 metrics[split] = self._evaluate(version, outputs)
             clients = self._evaluate_clients(self._evaluated_clients, version)
             narrow = dict(zip(self._levels[1:], slices, strict=True))
@@ -144,7 +138,7 @@ class ServerJobs:
 
     # --- evaluation ---------------------------------------------------------------------------------------------------
 
-    def _shards(self, model: Served, split: str) -> list[Job[MetricSums, KeptOutputs]]:
+    def _shards(self, model: Served, split: str) -> list[Job[MetricSums, tuple[Value[Wire], ...]]]:
         """Evaluates all rows of a split. Outputs are kept if there are own metrics, which need them all."""
         keeps = bool(self.scenario.run.metrics) and model.level == 1
         pieces = _pieces(self.described.evaluation_rows[split])
@@ -161,10 +155,10 @@ class ServerJobs:
                 for first, last in _pieces(total)
             ]
         jobs = self._collected.get((version, level), ())
-        return Served(message, version, level, tuple(job.left.sums for job in jobs))
+        return Served(message, version, level, tuple(job.left for job in jobs))
 
     @property
-    def _collecting(self) -> Iterator[Job[None, Collected]]:
+    def _collecting(self) -> Iterator[Job[None, Value[Wire]]]:
         return chain.from_iterable(self._collected.values())
 
     @property
@@ -195,16 +189,17 @@ class ServerJobs:
     def _own_model_parts(self, clients: list[int], version: int, *, unseen: bool) -> list[OwnModels]:
         """Returns which own models the jobs are about, with at most EVALUATION_CLIENTS clients for each job."""
         message, states = self._messages[version], self.training.states_of
-        level = self.levels.of if self.levels else lambda client: 1.0
+        models = self.course.levels
+        level = models.of if models else lambda client: 1.0
         alike: dict[ModelKey, list[int]] = {}  # by architecture
         for client in clients:
-            alike.setdefault(level(client) if isinstance(self.levels, Architectures) else 1.0, []).append(client)
+            alike.setdefault(level(client) if isinstance(models, Architectures) else 1.0, []).append(client)
         found = []
         size = EVALUATION_CLIENTS
         for part in (each[first : first + size] for each in alike.values() for first in range(0, len(each), size)):
             levels = tuple(map(level, part))
-            models = tuple(self._served(message, version, one) for one in sorted(set(levels), key=str, reverse=True))
-            found.append(OwnModels(tuple(part), levels, version, self.made, unseen, models, states(part)))
+            served = tuple(self._served(message, version, one) for one in sorted(set(levels), key=str, reverse=True))
+            found.append(OwnModels(tuple(part), levels, version, self.made, unseen, served, states(part)))
         return found
 
     # --- checkpoints --------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from actors import Job
 from raysim.engine import rows
 from raysim.engine.simulation import Pending
 from raysim.terms import ModelKey, Weight
-from raysim.workers.replies import Evaluated, MetricSums, Numbers, StepReply, TrainedClient
+from raysim.workers.replies import Evaluated, MetricSums, Numbers, StepReply, TrainedMember
 from raysim.workers.requests import SteppedState, TrainedChunk
 
 
@@ -18,7 +18,7 @@ from raysim.workers.requests import SteppedState, TrainedChunk
 class PendingStep(Pending):
     """A server step: its job, and the training jobs of the chunks of clients whose updates it uses."""
 
-    chunks: list[Job[list[TrainedClient], TrainedChunk]]
+    chunks: list[Job[list[TrainedMember], TrainedChunk]]
     step: Job[StepReply, SteppedState]
     weights: list[Weight] | None  # of the updates in their sum; None: the algorithm gets every update
 
@@ -32,7 +32,7 @@ class PendingStep(Pending):
         return 0 if self.step.done else super().undone
 
     @property
-    def trained(self) -> list[tuple[TrainedClient, str]]:
+    def trained(self) -> list[tuple[TrainedMember, str]]:
         """What training gave, and the worker that did it, for each update in order of dispatch."""
         return [(trained, chunk.ended.worker) for chunk in self.chunks for trained in chunk.result]
 

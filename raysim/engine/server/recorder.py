@@ -7,17 +7,16 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from raysim.clients.capacity import Levels
 from raysim.clients.group import Architectures
 from raysim.engine import rows
 from raysim.engine.recorder import Recorder
+from raysim.engine.server.course import Course
 from raysim.engine.server.training import one_sum
 from raysim.privacy.account import Account
 from raysim.scenario.run_settings import RunSettings
 from raysim.terms import Traffic, Weight
-from raysim.workers.replies import Evaluated, Numbers, Searched, StepNumbers, TrainedClient
+from raysim.workers.replies import Evaluated, Measured, Numbers, Searched, TrainedMember
 from raysim.world.server_happening import Closed, Ended, Stepped
 from results import Writer
 
@@ -31,10 +30,16 @@ class ServerRecorder(Recorder):
         self._picked = np.zeros(0, np.int64)  # how many updates of each client steps have used, (clients,)
         self.account: Account | None = None  # of `privacy`
 
-    def held(self, samples: NDArray[np.int64]) -> None:
-        super().held(samples)
-        before, self._picked = self._picked, np.zeros_like(samples)
+    def follows(self, course: Course) -> None:
+        """Notes what is known of the run. It must be called first."""
+        self.held(course.samples)
+        before, self._picked = self._picked, np.zeros_like(course.samples)
         self._picked[: len(before)] = before  # of a checkpoint
+        self.account = course.account
+        if isinstance(course.levels, Architectures):
+            self.models = course.levels.facts
+        elif course.levels is not None:
+            self.levels = course.levels.facts
 
     def memory(self) -> dict[str, Any]:
         clients = np.flatnonzero(self._picked)
@@ -46,13 +51,6 @@ class ServerRecorder(Recorder):
         self._late = memory["late"]
         picked = dict(memory["picked"])
         self._picked = np.array([picked.get(client, 0) for client in range(max(picked, default=-1) + 1)], np.int64)
-
-    def of_models(self, levels: Levels | Architectures | None) -> None:
-        """Notes which models clients have, unless all have the server's."""
-        if isinstance(levels, Architectures):
-            self.models = levels.facts
-        elif levels is not None:
-            self.levels = levels.facts
 
     def ended(self, ended: Ended) -> None:
         """Writes a dispatch whose update no step uses."""
@@ -69,8 +67,8 @@ class ServerRecorder(Recorder):
         self,
         stepped: Stepped,
         weights: Sequence[Weight] | None,
-        trained: Sequence[tuple[TrainedClient, str]] = (),
-        measured: StepNumbers | None = None,
+        trained: Sequence[tuple[TrainedMember, str]] = (),
+        measured: Measured | None = None,
         compared: Sequence[Numbers] = (),
         foreseen: Sequence[Traffic] | None = None,
     ) -> None:
@@ -100,11 +98,11 @@ class ServerRecorder(Recorder):
         epsilon = self.account.step(arrivals, alone) if self.account else None
         counts = {"used": used, "discarded": self._late, "in_flight": stepped.in_flight, "samples": sum(samples)}
         step = rows.of_step(stepped, staleness, **counts, epsilon=epsilon)
-        if clipped := [one.clipped for one in numbers if one.clipped is not None]:
+        if clipped := [found for one in numbers if (found := one.columns.get("clipped")) is not None]:
             step = replace(step, clipped_share=sum(clipped) / len(clipped))
         sizes = foreseen
         if measured is not None:
-            sizes = [Traffic(one.up_bytes or 0, one.down_bytes or 0) for one in numbers]
+            sizes = [Traffic(one.columns["up_bytes"], one.columns["down_bytes"]) for one in numbers]
         traffic = None if sizes is None else Traffic(sum(one.up for one in sizes), sum(one.down for one in sizes))
         self.step(step, measured, traffic)
         self._late = 0

@@ -3,7 +3,6 @@
 import math
 from collections import deque
 from collections.abc import Iterable, Iterator
-from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -12,21 +11,17 @@ import numpy as np
 from actors import Value, finished
 from raysim.clients.capacity import Levels
 from raysim.clients.group import Architectures
-from raysim.engine import timelines
 from raysim.engine.checkpoint import Checkpoint, skip
 from raysim.engine.progress import Mark, Stopwatch
 from raysim.engine.rows import times
-from raysim.engine.server import guarantee
 from raysim.engine.server.jobs import ServerJobs
 from raysim.engine.server.pending import PendingEvaluation, PendingStep
 from raysim.engine.server.recorder import ServerRecorder
-from raysim.engine.server.training import Training, one_sum, weigh
+from raysim.engine.server.training import one_sum, weigh
 from raysim.engine.simulation import Change, Committed, Final
 from raysim.scenario import Scenario
 from raysim.terms import Moment
-from raysim.world.clock import Horizon
 from raysim.world.server_happening import Closed, Dispatched, Ended, Happening, Started, Stepped
-from raysim.world.server_timeline import ServerTimeline
 
 
 class ServerSimulation:
@@ -37,8 +32,8 @@ class ServerSimulation:
     ) -> None:
         self.scenario, self.described = scenario, jobs.described
         described = self.described
-        self._jobs, self._recorder = jobs, recorder
-        recorder.held(described.samples)
+        self._jobs, self._recorder, self._course = jobs, recorder, jobs.course
+        recorder.follows(jobs.course)
         self._evaluated: int | None = None  # version of the last evaluation that was written
         self._end: Closed | None = None  # the last end of a round, or evaluation, that was written
         self._written = 0  # happenings that were written
@@ -47,14 +42,7 @@ class ServerSimulation:
         recorder.budget.require_countable(described.forward_flops)
         self._ahead: deque[int] = deque()  # for each happening that is not yet written: measurements before it
         self._measurements = 0  # those before the last happening that was written
-        self._levels = timelines.levels_of(scenario, described.samples, jobs.cost)
-        jobs.levels = self._levels
-        recorder.of_models(self._levels)
-        follow = partial(self._followed_by, None, scenario.run.horizon)
-        self._plan = guarantee.plan(scenario, jobs.population, follow, jobs.cost)
-        recorder.account = guarantee.account(scenario, self._plan, described.samples.tolist())
-        jobs.plan = self._plan
-        self._timeline = self._new_timeline(scenario.run.horizon)
+        self._timeline = jobs.course.timeline(scenario.run.horizon, jobs.training)
         self._happenings = iter(self._timeline)
         if checkpoint:
             self.committed = jobs.recall(checkpoint)
@@ -64,15 +52,6 @@ class ServerSimulation:
             recorder.partition(self.described.partition)
         self.stopwatch = Stopwatch.start(checkpoint.seconds if checkpoint else 0.0)
 
-    def _new_timeline(self, horizon: Horizon) -> ServerTimeline:
-        limited = horizon._replace(versions=self._plan.versions) if self._plan else horizon
-        return self._followed_by(self._jobs.training, limited)
-
-    def _followed_by(self, training: Training | None, horizon: Horizon) -> ServerTimeline:
-        partition = self.described.partition
-        given = (self.scenario, self.described.samples, lambda: partition, self._jobs.cost)
-        return timelines.of_server(*given, training, horizon, self._levels)
-
     def happenings(self) -> Iterator[Happening]:
         while (happening := next(self._happenings, None)) is not None:  # `end` gives others
             yield happening
@@ -81,7 +60,8 @@ class ServerSimulation:
         assert self._end is not None  # it is the evaluation that ends the run
         self._ahead.clear()
         self._jobs.go_back(self.committed)
-        self._timeline = self._new_timeline(self._end.last_of(self.scenario.run.horizon))
+        horizon = self._end.last_of(self.scenario.run.horizon)
+        self._timeline = self._course.timeline(horizon, self._jobs.training)
         self._happenings = iter(self._timeline)
         self._jobs.made = _followed(islice(self._happenings, self._written)).made
 
@@ -104,7 +84,7 @@ class ServerSimulation:
         """Yields happenings that were written before, and counts what their steps show of clients."""
         for happening in happenings:
             if self._recorder.account and isinstance(happening, Stepped):
-                weights = one_sum(weigh(self.scenario, happening, self._jobs.population))
+                weights = one_sum(weigh(self.scenario, happening, self._course.population))
                 self._recorder.account.step(happening.arrivals, weights)
             elif self._recorder.account and isinstance(happening, Ended) and happening.arrived:
                 self._recorder.account.unused(happening.dispatched.client)
@@ -149,11 +129,12 @@ class ServerSimulation:
     def _record_step(self, stepped: Stepped, pending: PendingStep) -> None:
         """Writes a server step, and the updates that it used."""
         reply = pending.step.result
-        measured = reply.numbers._replace(
-            client_flops=self._flops(stepped, [trained.passes for trained, _ in pending.trained]),
-            seconds=pending.step.ended.took.seconds,
-            elapsed_s=self.stopwatch.seconds,
-        )
+        further = {
+            "client_flops": self._flops(stepped, [trained.passes for trained, _ in pending.trained]),
+            "seconds": pending.step.ended.took.seconds,
+            "elapsed_s": self.stopwatch.seconds,
+        }
+        measured = reply.numbers._replace(columns={**reply.numbers.columns, **further})
         self._recorder.stepped(stepped, pending.weights, pending.trained, measured, reply.compared)
         if reply.searched is not None:
             self._recorder.searched(stepped, reply.searched)
@@ -194,7 +175,8 @@ class ServerSimulation:
                 place = self.scenario.levels.index(level)
                 self._recorder.evaluated(closed, split, found, "slice", place, level)
         for client, split, found in pending.of_clients:
-            of = self._levels.of(client) if isinstance(self._levels, Levels) else None
+            levels = self._course.levels
+            of = levels.of(client) if isinstance(levels, Levels) else None
             self._recorder.evaluated(closed, split, found, "client", client, of, self._group(client))
         if closed.version != self._evaluated:  # rounds without a step in between share one evaluation
             self._recorder.jobs(closed, pending.jobs, self.stopwatch.began)
@@ -203,7 +185,7 @@ class ServerSimulation:
 
     def _group(self, client: int) -> int | None:
         """Returns the place of a client's group, where groups have models of other architectures."""
-        return self._jobs.groups.place(client) if isinstance(self._levels, Architectures) else None
+        return self._jobs.groups.place(client) if isinstance(self._course.levels, Architectures) else None
 
     # --- the end ------------------------------------------------------------------------------------------------------
 

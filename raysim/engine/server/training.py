@@ -15,12 +15,12 @@ from raysim.parts.part import is_finite
 from raysim.parts.rng import seed_globals
 from raysim.scenario import Scenario
 from raysim.terms import Arrival, Missed, ModelKey, Population, Weight, Wire
-from raysim.workers.replies import ClientWire, TrainedClient
+from raysim.workers.replies import ClientWire, TrainedMember
 from raysim.workers.requests import ChunkMember, TrainedChunk, TrainRequest, shares
 from raysim.workers.shared_requests import CLIENT
 from raysim.world.server_happening import Dispatched, Stepped
 
-TrainJob = Job[list[TrainedClient], TrainedChunk]
+TrainJob = Job[list[TrainedMember], TrainedChunk]
 
 
 class WorkDone(NamedTuple):
@@ -152,7 +152,7 @@ class Training:
         serial = dispatched.serial
         if serial not in self._known:
             (trained,) = finished(self._pool, self._begun[serial]).result
-            self._known[serial] = WorkDone(trained.passes, trained.numbers.loss_before)
+            self._known[serial] = WorkDone(trained.passes, trained.numbers.columns.get("loss_before"))
         return self._known[serial]
 
     def drop(self, dispatched: Dispatched) -> None:
