@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from raysim.parts.errors import BadValue, located
+from raysim.parts.lazy import torch
 from raysim.parts.part import Positive
 from raysim.privacy.exposure import Exposure
 from raysim.privacy.release import GaussianRelease, Keyed, Summed
@@ -63,8 +64,6 @@ class DiscreteRelease(GaussianRelease):
         return concentrated_delta(mu, epsilon)
 
     def add(self, of: Summed, version: int, kept: Record, keyed: Keyed) -> tuple[Tensor, Record]:
-        import torch
-
         unit = self.grid * of.weight  # of the sum
         if not unit:
             return of.sums, kept
@@ -88,8 +87,6 @@ class Rounded(Uplink):
     bits: int
 
     def send(self, vector: Tensor, kept: Record, at: UplinkPoint) -> Decoded:
-        import torch
-
         if not math.isfinite(norm := float(vector.norm())):
             return Decoded(vector)  # so that divergence is seen
         below, longest = (vector / self.grid).floor(), rounded_norm(norm, self.grid, len(vector)) * (1 + 1e-5)

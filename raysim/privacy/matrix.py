@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 
 from raysim.parts.errors import BadInput
+from raysim.parts.lazy import torch
 from raysim.parts.part import Count
 from raysim.privacy.exposure import Exposure, MatrixExposure
 from raysim.privacy.release import Normal, Release
@@ -99,8 +100,6 @@ class MatrixRelease(Release):
         return found
 
     def draw(self, version: int, kept: Record, normal: Normal) -> tuple[Tensor, Record]:
-        import torch
-
         own = normal(version)
         if self.strategy == "blt":
             theta, omega = (own.new_tensor(of)[:, None] for of in self._blt)

@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple, Type
 
 from pydantic import Field
 
+from raysim.parts.lazy import torch
 from raysim.parts.part import NonNegative, Part
 from raysim.privacy import gaussian
 from raysim.privacy.exposure import Exposure
 from raysim.terms import Record, Tensor
 
 if TYPE_CHECKING:
-    from torch import Generator
-
     from raysim.uplink.uplink import Uplink
 
 Normal: TypeAlias = "Callable[..., Tensor]"
 """Returns as many standard normal numbers as clients send together, (n,). Equal arguments, of which there may be two
 integers beside the scenario's seed, give equal numbers."""
-Keyed: TypeAlias = "Callable[..., Generator]"
+Keyed: TypeAlias = "Callable[..., torch.Generator]"
 """Returns a generator on the CPU. Equal arguments, as those of `Normal`, give equal draws."""
 
 
@@ -61,8 +60,6 @@ class Release(Part):
 
     def add(self, of: Summed, version: int, kept: Record, keyed: Keyed) -> tuple[Tensor, Record]:
         """Returns a sum with the noise of a step, (n,), and what the server keeps; the very sum without noise."""
-        import torch
-
         if not of.std:
             return of.sums, kept
         noise, after = self.draw(version, kept, lambda *ids: torch.randn(len(of.sums), generator=keyed(*ids)))

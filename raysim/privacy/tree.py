@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from raysim.parts.lazy import torch
 from raysim.parts.part import Count
 from raysim.privacy.exposure import TreeExposure
 from raysim.privacy.release import Normal, Release
@@ -29,8 +30,6 @@ class TreeRelease(Release):
     """Steps after which a new tree begins. null: one tree for all."""
 
     def draw(self, version: int, kept: Record, normal: Normal) -> tuple[Tensor, Record]:
-        import torch
-
         place = version if self.restart is None else (version - 1) % self.restart + 1
         before = list(kept["nodes"]) if place > 1 else []
         nodes, node, level = list(before), normal(version), 0

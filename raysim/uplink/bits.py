@@ -3,6 +3,7 @@
 from typing import Literal
 
 from raysim.parts.errors import BadValue
+from raysim.parts.lazy import torch
 from raysim.terms import Record, Tensor
 from raysim.uplink.memory import Remembering
 from raysim.uplink.uplink import Decoded, Size, Uplink, UplinkPoint
@@ -19,8 +20,6 @@ class Half(Uplink):
     """Whether BatchNorm's statistics are sent so, too."""
 
     def send(self, vector: Tensor, kept: Record, at: UplinkPoint) -> Decoded:
-        import torch
-
         rounded = vector.to(getattr(torch, self.type)).to(vector.dtype)
         if self.type == "float16" and bool((rounded.isinf() & vector.isfinite()).any()):
             most = float(vector[vector.isfinite()].abs().max())
@@ -50,8 +49,6 @@ class Sign(Remembering):
         return self.scale == "mean"
 
     def send(self, vector: Tensor, kept: Record, at: UplinkPoint) -> Decoded:
-        import torch
-
         if at.size.values < at.size.length:
             number = vector.count_nonzero().clamp(min=1)
             return Decoded(vector.sign() * (vector.abs().sum() / number if self.scale == "mean" else 1.0))

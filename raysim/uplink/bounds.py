@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from raysim.parts.lazy import torch
 from raysim.parts.part import Fraction, NonNegative, Part, Positive
 from raysim.schedules.schedule import Schedule
 from raysim.terms import Record, Tensor
@@ -62,8 +63,6 @@ class NormBound(Uplink):
             yield self.max if self.layers == "none" or self.order == "inf" else self.max * part ** (1 / self.order)
 
     def send(self, vector: Tensor, kept: Record, at: UplinkPoint) -> Decoded:
-        import torch
-
         pieces = (vector,) if self.layers == "none" else vector.split_with_sizes(at.layers)
         norms = [piece.norm(float(self.order)) for piece in pieces]
         bounded = [

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from raysim.parts.errors import BadInput, BadValue, located
+from raysim.parts.lazy import torch
 from raysim.parts.own import place_of
 from raysim.terms import Record, Shapes, Tensor, Traffic, Vectors
 from raysim.uplink.memory import entering, leaving, memory_of, shadows_each
 from raysim.uplink.uplink import Decoded, Size, Uplink, UplinkPoint
-
-if TYPE_CHECKING:
-    from torch import Generator
 
 MEMORY = "memory"  # the entry that a transform with a memory keeps besides its own
 
@@ -56,7 +54,9 @@ class Channel:
                 raise BadInput(f"{link}.{place}", f"{text} makes it, got {size!r}{place_of(type(transform).size)}")
         self._sent = size
 
-    def __call__(self, vector: Tensor, kept: Mapping[int, Record], draw: Callable[[int], Generator]) -> Transformed:
+    def __call__(
+        self, vector: Tensor, kept: Mapping[int, Record], draw: Callable[[int], torch.Generator]
+    ) -> Transformed:
         """Takes a vector through the transforms.
 
         kept: what transforms kept before. draw: returns the generator of a transform, by its place.

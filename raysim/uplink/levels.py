@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
+from raysim.parts.lazy import torch
 from raysim.parts.part import Count, Positive
 from raysim.terms import Record, Tensor
 from raysim.uplink.uplink import Decoded, Size, Uplink, UplinkPoint
-
-if TYPE_CHECKING:
-    from torch import Generator
 
 
 class Scaled(Uplink):
@@ -44,8 +42,6 @@ class Scaled(Uplink):
 
         measure: returns the scale of each row of a tensor.
         """
-        import torch
-
         lengths = self.blocks(size)
         if len(lengths) == 1:
             found = measure(vector)
@@ -144,13 +140,11 @@ def elias_bits(numbers: Tensor) -> int:
     return bits
 
 
-def uniform(like: Tensor, draw: Generator) -> Tensor:
+def uniform(like: Tensor, draw: torch.Generator) -> Tensor:
     """Returns a number above 0 and below 1 for each of a vector, (n,), at random, of 16 bits.
 
     The last 8 bits are drawn once for all: any of the numbers is uniform, and takes half of the time.
     """
-    import torch
-
     words = torch.empty(len(like) // 8 + 1, dtype=torch.int64).random_(-(2**63), None, generator=draw)
     drawn = words.view(torch.uint8)
     return drawn[: len(like)].to(like.device).float().add_((float(drawn[len(like)]) + 0.5) / 256).mul_(1 / 256)

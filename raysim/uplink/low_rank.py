@@ -3,6 +3,7 @@
 import math
 from typing import Literal
 
+from raysim.parts.lazy import torch
 from raysim.parts.part import Count
 from raysim.terms import Record, Tensor
 from raysim.uplink.memory import Remembering
@@ -34,8 +35,6 @@ class LowRankFactors(Remembering):
         return self.warm or self.remembers
 
     def send(self, vector: Tensor, kept: Record, at: UplinkPoint) -> Decoded:
-        import torch
-
         cut = [self._factors(shape) for shape in at.size.shapes]
         if not any(cut) or not bool(vector.isfinite().all()):
             return Decoded(vector, kept)
@@ -56,8 +55,6 @@ class LowRankFactors(Remembering):
 
     def factored(self, matrix: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
         """Returns P (outputs, rank), whose columns are orthonormal, and Q (rest, rank) of a layer."""
-        import torch
-
         for _ in range(self.iterations):
             p, r = torch.linalg.qr(matrix @ q)
             p = p * torch.where(r.diagonal() < 0, -1.0, 1.0)

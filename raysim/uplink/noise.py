@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from raysim.parts.lazy import torch
 from raysim.parts.part import NonNegative, Positive
 from raysim.privacy.gaussian import mu_of
 from raysim.terms import Record, Tensor
@@ -74,8 +75,6 @@ class GaussianNoise(LocalNoise):
         return 2 * bound / mu_of(self.epsilon, self.delta)
 
     def noise(self, like: Tensor, at: UplinkPoint) -> Tensor | None:
-        import torch
-
         std = self.std_for(at.bound)
         return std * torch.randn(len(like), generator=at.draw) if std else None
 
@@ -90,8 +89,6 @@ class LaplaceNoise(LocalNoise):
     """Epsilon of one update."""
 
     def noise(self, like: Tensor, at: UplinkPoint) -> Tensor:
-        import torch
-
         assert at.bound is not None  # or it is refused
         # In 64 bits: of floats of 32 bits, one in 17 million is 0, whose noise would be infinite.
         drawn = torch.rand(len(like), generator=at.draw, dtype=torch.float64) - 0.5

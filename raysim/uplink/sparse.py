@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 
+import numpy as np
 from pydantic import Field, model_validator
 
+from raysim.parts.lazy import torch
 from raysim.parts.part import Count
 from raysim.terms import Record, Tensor
 from raysim.uplink.memory import Remembering
 from raysim.uplink.uplink import Decoded, Size, UplinkPoint
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 
@@ -49,8 +50,6 @@ class TopNumbers(Sparse):
     et al. 2019)."""
 
     def send(self, vector: Tensor, kept: Record, at: UplinkPoint) -> Decoded:
-        import torch
-
         lengths = self._lengths(at.size)
         if all(self.number(length) >= length for length in lengths):
             return Decoded(vector)
@@ -83,8 +82,6 @@ class TopNumbers(Sparse):
 
 def scattered(vector: Tensor, places: Tensor, factor: float = 1.0) -> Decoded:
     """Returns a vector of zeros, but for the numbers of another one at these places, times a factor."""
-    import torch
-
     sent = torch.zeros_like(vector).index_copy_(0, places, vector.index_select(0, places).mul_(factor))
     return Decoded(sent, places=places)
 
@@ -92,9 +89,6 @@ def scattered(vector: Tensor, places: Tensor, factor: float = 1.0) -> Decoded:
 def largest(vector: Tensor, k: int) -> Tensor:
     """Returns the places of the k numbers with the largest absolute values, (k,); of equal ones, the first; of
     NaN, none."""
-    import numpy as np
-    import torch
-
     if k >= len(vector):
         return torch.arange(len(vector), device=vector.device)
     if vector.device.type == "cpu":
@@ -112,8 +106,6 @@ def largest(vector: Tensor, k: int) -> Tensor:
 def _likely(vector: Tensor, k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Returns places among which the k largest are, and all NaN, and their absolute values: of a long vector not many
     more, which a sample of it tells. This is many times as fast as `torch.topk`."""
-    import numpy as np
-
     numbers = vector.numpy()
     some = np.abs(numbers[::16])
     most = len(some) - (k * 3 // 32 + 8)  # a sixteenth and a half more
@@ -152,8 +144,6 @@ class RandomNumbers(Sparse):
         return self
 
     def send(self, vector: Tensor, kept: Record, at: UplinkPoint) -> Decoded:
-        import torch
-
         if (k := self.number(len(vector))) >= len(vector):
             return Decoded(vector)
         places = torch.randperm(len(vector), generator=at.draw)[:k].to(vector.device)

@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
+from raysim.parts.lazy import torch
 from raysim.schedules import Schedulable
 from raysim.terms import Record, Shapes, Tensor
-
-if TYPE_CHECKING:
-    from torch import Generator
 
 BUFFERS = ("buffers",)  # the entry that holds BatchNorm's statistics
 
@@ -54,7 +52,7 @@ class UplinkPoint(NamedTuple):
     """Where a transform is at work."""
 
     size: Size  # of the vector as it would travel without this transform
-    draw: Generator  # on the CPU; its stream belongs to the client, its dispatch and the transform's place in the list
+    draw: torch.Generator  # on the CPU; its stream belongs to the client, its dispatch and the transform's place
     bound: float | None = None  # of the norm, if the transform right before this one bounds it
 
     @property

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
+from raysim.parts.lazy import networkx as nx
 from raysim.parts.part import OneOf, Rounds
 from raysim.world.mixing import WEIGHTINGS, EqualWeights, Weighting
 from raysim.world.random_topology import Redrawn
 from raysim.world.topology import Topology
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 
 class Directed(Topology):
@@ -73,8 +71,6 @@ def hops(peers: int) -> int:
 
 def shifts(peers: int, places: list[int]) -> nx.DiGraph:
     """Returns the graph in which each peer sends to those that are so many places further in a circle."""
-    import networkx as nx
-
     graph = nx.empty_graph(peers, nx.DiGraph)
     graph.add_edges_from((peer, (peer + place) % peers) for place in places for peer in range(peers))
     return graph

@@ -6,17 +6,15 @@ rate, NeurIPS 2022. Edges have their own weights, which the default `weights: ow
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import Field
 
+from raysim.parts.lazy import networkx as nx
 from raysim.parts.part import Count, OneOf, Rounds
 from raysim.world.mixing import WEIGHTINGS, OwnWeights, Weighting
 from raysim.world.random_topology import Redrawn
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 
 class Equi(Redrawn):
@@ -47,8 +45,6 @@ class EquiDyn(Equi):
         return peers
 
     def graph(self, peers: int, generator: np.random.Generator) -> nx.Graph:
-        import networkx as nx
-
         shift, weight = int(generator.integers(1, peers)), self.eta * (peers - 1) / peers
         if self.directed:
             graph = nx.empty_graph(peers, nx.DiGraph)
@@ -77,8 +73,6 @@ class EquiStatic(Equi):
         return peers * min(self.shifts, peers - 1)
 
     def graph(self, peers: int, generator: np.random.Generator) -> nx.Graph:
-        import networkx as nx
-
         graph = nx.empty_graph(peers, nx.DiGraph)
         drawn, times = np.unique(generator.integers(1, peers, size=self.shifts), return_counts=True)
         for shift, count in zip(drawn.tolist(), times.tolist(), strict=True):

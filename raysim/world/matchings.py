@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from raysim.parts.lazy import networkx as nx
 from raysim.parts.part import OneOf, Rounds, Unit
 from raysim.parts.rng import generator as keyed
 from raysim.world.mixing import WEIGHTINGS, OwnWeights, Weighting
 from raysim.world.random_topology import ErdosRenyi, RandomEdges, Redrawn, Regular, SmallWorld
 from raysim.world.topology import Complete, Edges, Grid, Line, Ring, Star, Topology, require_graph
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 DECOMPOSED = 256  # most peers of a graph whose activation probabilities are optimised: more take minutes
 STEPS = 300  # of that optimisation
@@ -32,8 +30,6 @@ class Matching(Redrawn):
     """Number of rounds after which other pairs are drawn. null: never."""
 
     def graph(self, peers: int, generator: np.random.Generator) -> nx.Graph:
-        import networkx as nx
-
         graph, order = nx.empty_graph(peers), generator.permutation(peers).tolist()
         graph.add_edges_from(zip(order[::2], order[1::2], strict=False))
         return graph
@@ -73,8 +69,6 @@ class Matcha(Redrawn):
         return self.of.graph(peers, generator)
 
     def graph_of(self, peers: int, seed: int, epoch: int) -> nx.Graph:
-        import networkx as nx
-
         plan = _plan(self.of, self.budget, peers, seed)
         active = keyed(seed, "active matchings", epoch).random(len(plan.matchings)) < plan.probabilities
         graph = nx.empty_graph(peers)

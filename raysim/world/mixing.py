@@ -6,15 +6,13 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from raysim.parts.lazy import networkx as nx
 from raysim.parts.part import Fraction, Part, is_number
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 Item = TypeVar("Item")
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import Field
 
+from raysim.parts.lazy import networkx as nx
 from raysim.parts.part import Count, Fraction, Positive, Rounds, Unit
 from raysim.world.availability import times_over
 from raysim.world.topology import Topology
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 DRAWS = 100  # draws without a connected graph after which an error is raised
 
@@ -56,8 +54,6 @@ class RandomTopology(Redrawn):
         return False
 
     def graph(self, peers: int, generator: np.random.Generator) -> nx.Graph:
-        import networkx as nx
-
         for _ in range(DRAWS if self.connected else 1):
             graph = self.draw(peers, generator)
             if not self.connected or nx.is_connected(graph):
@@ -84,8 +80,6 @@ class RandomEdges(RandomTopology):
         return peers * (peers - 1) // 2
 
     def draw(self, peers: int, generator: np.random.Generator) -> nx.Graph:
-        import networkx as nx
-
         least, most = peers - 1 if self.connected else 1, self.most_edges(peers)
         edges = self.edges or min(peers, most)
         if not least <= edges <= most:
@@ -123,8 +117,6 @@ class ErdosRenyi(RandomTopology):
         return peers * (peers - 1) // 2
 
     def draw(self, peers: int, generator: np.random.Generator) -> nx.Graph:
-        import networkx as nx
-
         alone = peers * (1 - self.probability) ** (peers - 1)  # peers without a neighbour, on average
         if self.connected and alone > 30:  # so that one draw in 10¹³ has none of them
             raise ValueError(
@@ -147,8 +139,6 @@ class Regular(RandomTopology):
         return peers * self.degree // 2
 
     def draw(self, peers: int, generator: np.random.Generator) -> nx.Graph:
-        import networkx as nx
-
         if self.degree >= peers or self.degree * peers % 2:
             raise ValueError(
                 f"`degree` must be less than the number of peers, {peers}, and even where that is odd, "
@@ -176,8 +166,6 @@ class SmallWorld(RandomTopology):
         return peers * self.degree // 2
 
     def draw(self, peers: int, generator: np.random.Generator) -> nx.Graph:
-        import networkx as nx
-
         if self.degree >= peers or self.degree % 2:
             raise ValueError(
                 f"`degree` must be even and less than the number of peers, {peers}, got {self.degree}; "

@@ -5,21 +5,18 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
 
 from actors.fault import frames_of
 from raysim.parts.errors import BadInput
+from raysim.parts.lazy import networkx as nx
 from raysim.parts.part import Count, OneOf, Part
 from raysim.parts.rng import generator
 from raysim.world.mixing import WEIGHTINGS, EqualWeights, Graph, Metropolis, Neighbours, Weighting
 from results.location import location, require_file, why
-
-if TYPE_CHECKING:
-    import networkx as nx
-
 
 EDGES = 200_000  # most edges of a graph: with more, checking a scenario takes seconds and hundreds of MB
 CHECKED = 100_000  # most peers, summed over the graphs that a check draws
@@ -130,8 +127,6 @@ def require_graph(topology: Topology, graph: Any, peers: int) -> None:
     """Raises ValueError unless what a topology made is a graph of all peers, without edges from a peer to itself,
     directed only if the topology says so, and connected unless it has a key `connected` that says no. In a connected
     directed graph, there is a way from any peer to any other."""
-    import networkx as nx
-
     if not isinstance(graph, nx.Graph) or graph.is_directed() != topology.is_directed or graph.is_multigraph():
         must = "a directed networkx graph" if topology.is_directed else "an undirected networkx graph"
         call = "to_directed()" if topology.is_directed else "to_undirected()"
@@ -147,8 +142,6 @@ def require_graph(topology: Topology, graph: Any, peers: int) -> None:
 
 
 def _require_connected(graph: nx.Graph) -> None:
-    import networkx as nx
-
     reached = set(nx.descendants(graph, 0)) | {0}
     reaching = set(nx.ancestors(graph, 0)) | {0} if graph.is_directed() else reached
     for found, way in ((reached, "from peer 0 to"), (reaching, "to peer 0 from")):
@@ -163,8 +156,6 @@ class Ring(Topology):
     name: str = "ring"
 
     def graph(self, peers: int, generator: np.random.Generator) -> nx.Graph:
-        import networkx as nx
-
         return nx.cycle_graph(peers)
 
 
@@ -174,8 +165,6 @@ class Line(Topology):
     name: str = "line"
 
     def graph(self, peers: int, generator: np.random.Generator) -> nx.Graph:
-        import networkx as nx
-
         return nx.path_graph(peers)
 
 
@@ -185,8 +174,6 @@ class Star(Topology):
     name: str = "star"
 
     def graph(self, peers: int, generator: np.random.Generator) -> nx.Graph:
-        import networkx as nx
-
         return nx.star_graph(peers - 1)
 
 
@@ -199,8 +186,6 @@ class Complete(Topology):
         return peers * (peers - 1) // 2
 
     def graph(self, peers: int, generator: np.random.Generator) -> nx.Graph:
-        import networkx as nx
-
         return nx.complete_graph(peers)
 
 
@@ -212,8 +197,6 @@ class Grid(Topology):
     """Number of rows. null: as many as make the grid most like a square."""
 
     def graph(self, peers: int, generator: np.random.Generator) -> nx.Graph:
-        import networkx as nx
-
         rows = self.rows or max(n for n in range(1, math.isqrt(peers) + 1) if peers % n == 0)
         if peers % rows or (rows == 1 and self.rows is None):
             asked = "equal rows" if self.rows is None else f"{rows} equal rows"
@@ -271,8 +254,6 @@ class Edges(Topology):
         return max(peers, len(self.edges))
 
     def graph(self, peers: int, generator: np.random.Generator) -> nx.Graph:
-        import networkx as nx
-
         if strangers := {peer for edge in self.edges for peer in edge} - set(range(peers)):
             raise ValueError(f"must name peers 0 to {peers - 1}, got {sorted(strangers)}; change them or data.clients")
         graph = nx.empty_graph(peers, nx.DiGraph if self.directed else nx.Graph)
