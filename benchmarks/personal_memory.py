@@ -49,9 +49,9 @@ def measure(scenario: Scenario, gpu: bool) -> Reading:
     federation = federate(scenario.data, scenario.server_data, scenario.seed, scenario.public)
     worker = Become(Value(federation)).build(Workshop(scenario, 1.0 if gpu else 0.0))
     client = int(federation.samples.argmax())
-    message = worker.message(worker.first_state())
+    message = worker.models.message(worker.models.first_state())
     state = worker.algorithm.client(worker.start)
-    task = worker.client_task(client, 0, message)
+    task = worker.models.client_task(client, 0, message)
     # What libraries set aside when they are first used is not the update's: a step of two samples uses them.
     task.train(task.received, steps=1, batch_size=2)
     task.local = scenario.local.model_copy(update={"steps": 10})

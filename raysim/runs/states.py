@@ -31,7 +31,7 @@ def states_of(scenario: Scenario, federation: Federation, worker: Any) -> States
     """Returns what states of clients take; None if they keep none, and for peers. worker: that of the family."""
     if not keeps_states(scenario):
         return None
-    first = worker.first_client()
+    first = worker.models.first_client()
     tensors = (*first.algorithm.values(), *first.optimizer.values())
     each = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
     return States(int(min((federation.samples > 0).sum(), _updates(scenario))), each) if each else None

@@ -10,11 +10,14 @@ import torch
 from torch import Tensor
 
 from actors import Answer, Value
+from raysim.algorithms import Central
+from raysim.data import Federation
 from raysim.local.batch_norm import pooled, sums
 from raysim.local.model import Model
 from raysim.local.net import Net
 from raysim.local.task import Task
 from raysim.parts.rng import generator
+from raysim.scenario import Scenario
 from raysim.terms import ClientState, ModelKey, Record, Wire, suffixed
 from raysim.workers import records, returned
 from raysim.workers.evaluation import EVALUATION_BATCH, joined
@@ -36,11 +39,17 @@ from raysim.workers.requests import (
 from raysim.workers.sending import DrawKey
 from raysim.workers.server_models import ServerModels
 from raysim.workers.variants import Variant
-from raysim.workers.workbench import EVALUATING
+from raysim.workers.workbench import EVALUATING, Workbench
 
 
-class ClientWorker(ServerModels, ClientHandlers):
+class ClientWorker(Workbench, ClientHandlers):
     """Trains and evaluates clients under an algorithm with a server."""
+
+    algorithm: Central
+
+    def __init__(self, scenario: Scenario, federation: Federation, device: torch.device) -> None:
+        super().__init__(scenario, federation, device)
+        self.models = ServerModels(self)
 
     # --- training -----------------------------------------------------------------------------------------------------
 
@@ -53,7 +62,7 @@ class ClientWorker(ServerModels, ClientHandlers):
         messages: dict[Value[Wire], tuple[Record, Record]] = {}
         for member in request.members:
             sent, state, reply = self._trained(member, messages)
-            key = member.level if isinstance(member.level, str) and self.apart else None
+            key = member.level if isinstance(member.level, str) and self.models.apart else None
             where = f"{type(self.algorithm).__name__}.update, client {member.client}"
             returned.same_updates(where, (first.setdefault(key, sent), sent), summed=True)
             vectors, own_buffers = records.split(sent, suffixed("buffers", key or 1.0))
@@ -71,31 +80,31 @@ class ClientWorker(ServerModels, ClientHandlers):
         """Trains a client. Returns its update, its next state, and the reply. messages: what was received already, and
         the bound that came with it."""
         if member.message not in messages:
-            messages[member.message] = self._received(member.message)
+            messages[member.message] = self.models.opened(member.message)
         (message, bound), client, number = messages[member.message], member.client, member.number
         began, variant = time.perf_counter(), self.variant(member.level)
-        net, shift = variant.net, self.first_unit(member.version)
+        net, shift = variant.net, self.algorithm.first_unit(member.version)
         seen, steps, predicted = net.seen, net.steps, net.predicted
         net.take_solves()
         self.logged.take()
         self.at(member.moment)
-        state, message = self._state_in(member.state), variant.cut(self.at_level(member.level, message), shift)
+        state, message = self._state_in(member.state), self.models.cut(member.level, message, member.version)
         key = DrawKey(client, number, member.version)
         if self.scenario.sends_each:
             copy = state.downlink if member.missed.versions is not None else {}
-            message, kept = self.as_received(message, key, copy, variant)
+            message, kept = self.models.as_received(message, key, copy, variant)
             state = state._replace(downlink=kept)
         who = f"client {client}, its dispatch {number}, model version {member.version}, train"
         before, own = state.algorithm, state._replace(algorithm=variant.cut(state.algorithm, shift))
-        sent, state = self.updated(self.client_task(client, number, message, variant), message, own, who)
+        sent, state = self.updated(self.models.client_task(client, number, message, variant), message, own, who)
         state = state._replace(algorithm=variant.widen(state.algorithm, shift, before))
-        sent = self.distorted(client, number, sent, message)
+        sent = self.samples.distorted(client, number, sent, message)
         base = message if self.algorithm.sends == "model" else {"buffers": message["buffers"]}
         base = {name: entry for name, entry in base.items() if name in sent}
         sent, kept, measured = variant.sending(self.adapting.bounded(self.uplink, bound), key, sent, base, state.uplink)
         state = state._replace(uplink=kept)
         seconds, seen = time.perf_counter() - began, net.seen - seen
-        traffic = self.traffic(client, sent, self.travelling({**message, **bound}), variant, member.missed)
+        traffic = self.traffic(client, sent, self.models.travelling({**message, **bound}), variant, member.missed)
         sent = {**sent, **self.adapting.counted(measured, self.start.w)}
         numbers = self.numbers(
             client,
@@ -109,7 +118,7 @@ class ClientWorker(ServerModels, ClientHandlers):
         )
         passes = seen + (net.predicted - predicted) / 3  # a backward pass costs two forward passes
         reply = TrainedMember(numbers, passes, records.diverged(numbers, sent, "update"))
-        return self.named(member.level, variant.widen(sent, shift)), state, reply
+        return self.models.named(member.level, variant.widen(sent, shift)), state, reply
 
     def updated(
         self, task: Task, message: Record, state: ClientState[Tensor], who: str
@@ -160,8 +169,8 @@ class ClientWorker(ServerModels, ClientHandlers):
         """Returns a model that is evaluated or saved, with its network."""
         variant = self.variant(served.level)
         message = records.borrow(served.message.content, self.device)  # the network copies it
-        message = variant.cut(self.at_level(served.level, message), self.first_unit(served.version))
-        model = self.received(message, variant.start)
+        message = self.models.cut(served.level, message, served.version)
+        model = self.models.received(message, variant.start)
         return variant.net, self._with_statistics(model, variant, served)
 
     def _with_statistics(self, model: Model, variant: Variant, served: Served) -> Model:
@@ -203,14 +212,14 @@ class ClientWorker(ServerModels, ClientHandlers):
     def _messages(self, own: OwnModels) -> dict[ModelKey, tuple[Record, Model]]:
         """Returns what clients of each level received, with statistics of BatchNorm if they are collected, and the
         model in it, which is the same for all of them."""
-        whole, _ = self._received(own.models[0].message)
+        whole, _ = self.models.opened(own.models[0].message)
         found: dict[ModelKey, tuple[Record, Model]] = {}
         for served in own.models:
             variant = self.variant(served.level)
-            message = variant.cut(self.at_level(served.level, whole), self.first_unit(served.version))
-            with_own = self._with_statistics(self.received(message, variant.start), variant, served)
+            message = self.models.cut(served.level, whole, served.version)
+            with_own = self._with_statistics(self.models.received(message, variant.start), variant, served)
             message = {**message, "buffers": with_own.buffers} if served.statistics else message
-            found[served.level] = message, self.received(message, variant.start)
+            found[served.level] = message, self.models.received(message, variant.start)
         return found
 
     def _personal(
@@ -224,7 +233,7 @@ class ClientWorker(ServerModels, ClientHandlers):
         variant, (message, received) = self.variant(own.levels[place]), messages[own.levels[place]]
         task = self.task(client, number, received, variant=variant)
         state = self._state_in(own.states[place] if own.states else None).algorithm
-        state = variant.cut(state, self.first_unit(own.version))
+        state = variant.cut(state, self.algorithm.first_unit(own.version))
         self.logged.take()
         if own.unseen:
             with self.calling("adapt", client, number, who=who, message=message, state=state) as where:

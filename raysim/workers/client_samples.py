@@ -19,10 +19,10 @@ from raysim.terms import Record
 
 
 class ClientSamples:
-    """What a worker has of the data. No call of a method has an effect on later calls."""
+    """What a worker has of the data, for clients and peers. No call of a method has an effect on later calls."""
 
     def __init__(self, scenario: Scenario, federation: Federation, device: torch.device) -> None:
-        self.scenario, self.federation, self.device = scenario, federation, device
+        self._seed, self._federation, self._device = scenario.seed, federation, device
         self.groups = scenario.groups
         self.loader = Loader(federation.mean, federation.std, device, federation.skewed if federation.skew else None)
 
@@ -31,11 +31,11 @@ class ClientSamples:
 
     def training_samples(self, client: int) -> Samples:
         """Returns the samples that a client trains on, with the labels that its group has in their place."""
-        rows = self.federation.train_rows(client)
-        samples, group = self.samples_of(self.federation.train, rows, client), self.groups.of(client)
+        rows = self._federation.train_rows(client)
+        samples, group = self.samples_of(self._federation.train, rows, client), self.groups.of(client)
         if group is None or not group.behaviour.needs:
             return samples
-        return samples.relabelled(torch.as_tensor(self._labels(client), device=self.device))
+        return samples.relabelled(torch.as_tensor(self._labels(client), device=self._device))
 
     def labels_of(self, client: int) -> NDArray[np.int64]:
         """Returns the different labels that a client trains on, ascending."""
@@ -44,12 +44,12 @@ class ClientSamples:
 
     def _labels(self, client: int) -> NDArray[np.int64]:
         """Returns the labels that a client trains on, (n, ...), with those that its group has in their place."""
-        right = self.federation.train.y[self.federation.train_rows(client)]
+        right = self._federation.train.y[self._federation.train_rows(client)]
         group = self.groups.of(client)
         if group is None or not group.behaviour.needs:
             return np.asarray(right)
-        draw = generator(self.scenario.seed, "labels of a group", client)
-        wrong = group.behaviour.labels(right, self.federation.num_classes, draw)
+        draw = generator(self._seed, "labels of a group", client)
+        wrong = group.behaviour.labels(right, self._federation.num_classes, draw)
         return np.where(right == IGNORED, right, wrong)
 
     def distorted(self, client: int, number: int, sent: Record, given: Record) -> Record:
@@ -59,15 +59,15 @@ class ClientSamples:
         """
         if (group := self.groups.of(client)) is None:
             return sent
-        draw = torch.Generator().manual_seed(torch_seed(self.scenario.seed, "behaviour", client, number))
+        draw = torch.Generator().manual_seed(torch_seed(self._seed, "behaviour", client, number))
         return group.behaviour.distort(sent, given, draw)
 
     def some(self, samples: int) -> Any:
         """Returns as many inputs, all the same."""
-        return self.loader(self.federation.train, np.zeros(samples, dtype=np.int64))[0]
+        return self.loader(self._federation.train, np.zeros(samples, dtype=np.int64))[0]
 
     @cached_property
     def public(self) -> Tensor:
         """The inputs of the public samples, (n, ...). They stay in memory, because all clients use them."""
-        public = self.federation.public
+        public = self._federation.public
         return self.loader(public, np.arange(len(public)))[0]

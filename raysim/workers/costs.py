@@ -24,16 +24,16 @@ def forward_flops(worker: ClientWorker, level: ModelKey) -> float:
     if level == 1 and not worker.scenario.levels:
         return worker.forward_flops
     if isinstance(level, str):
-        return worker.variant(level).forward_flops(worker.some)
+        return worker.variant(level).forward_flops(worker.samples.some)
     trained = worker.algorithm.trains(level, worker.population.levels)
-    return sum(worker.variant(one).forward_flops(worker.some) for one in trained) / len(trained)
+    return sum(worker.variant(one).forward_flops(worker.samples.some) for one in trained) / len(trained)
 
 
 def work_cost(worker: ClientWorker, level: ModelKey, first: Record, later: Record) -> WorkCost:
     """Measures what an update of a client with the model of a key costs. first: the first message. later: the same
     record, or a message all of whose entries are filled."""
     variant, batch, federation = worker.variant(level), worker.local.batch_size, worker.federation
-    begins, whole = (variant.cut(worker.at_level(level, one)) for one in (first, later))
+    begins, whole = (variant.cut(worker.models.at_level(level, one)) for one in (first, later))
     message, _ = worker.adapting.apart(whole)
     update, predicted = tried(worker, federation.smallest, message, variant)
     if worker.scenario.release is not None:
@@ -41,10 +41,10 @@ def work_cost(worker: ClientWorker, level: ModelKey, first: Record, later: Recor
     layout = variant.net.layout
     down = [
         (records.size(received, layout), variant.receiving.vectors(worker.downlink, received))
-        for received in map(worker.travelling, (begins, whole))
+        for received in map(worker.models.travelling, (begins, whole))
     ]
     most = int(federation.samples.max())
-    some = worker.samples_of(federation.train, np.arange(min(2, len(federation.train))))
+    some = worker.samples.samples_of(federation.train, np.arange(min(2, len(federation.train))))
     kept = len(worker.local.optimizer.init(worker.start.w))
     return WorkCost(
         forward_flops=forward_flops(worker, level),
@@ -62,8 +62,8 @@ def work_cost(worker: ClientWorker, level: ModelKey, first: Record, later: Recor
 def tried(worker: ClientWorker, client: int, message: Record, variant: Variant) -> tuple[Record, float]:
     """Trains a client for one step. Returns its update, and how many samples passed forward besides."""
     one_step, before = worker.local.model_copy(update={"steps": 1}), variant.net.predicted
-    task = worker.task(client, 0, worker.received(message, variant.start), one_step, variant)
-    first = worker.first_client(variant.level)
+    task = worker.task(client, 0, worker.models.received(message, variant.start), one_step, variant)
+    first = worker.models.first_client(variant.level)
     copies = ClientState(first.algorithm, {name: entry.clone() for name, entry in first.optimizer.items()})
     copies = copies._replace(algorithm=variant.cut(copies.algorithm))
     update, _ = worker.updated(task, message, copies, f"client {client}")
@@ -77,8 +77,8 @@ def kept_bytes(worker: ClientWorker, state: Record, message: Record, update: Rec
     if isinstance(trigger, Buffer) and trigger.size > 1:
         kept += trigger.size * records.size(update, worker.net.layout)
     if worker.algorithm.caches_clients:
-        kept += worker.population.clients * records.size(worker.first_client().algorithm, worker.net.layout)
+        kept += worker.population.clients * records.size(worker.models.first_client().algorithm, worker.net.layout)
     if any(map(shadows_each, worker.downlink)):
-        copies = worker.variant(1.0).receiving.channels(worker.downlink, worker.travelling(message))
+        copies = worker.variant(1.0).receiving.channels(worker.downlink, worker.models.travelling(message))
         kept += worker.population.clients * sum(one.whole_bits for one in copies) // 8
     return kept

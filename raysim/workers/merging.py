@@ -28,10 +28,10 @@ class Merged(NamedTuple):
 
 def merged(worker: ClientWorker, request: StepRequest) -> list[Merged]:
     """Returns the updates of a step for the server's model or, if it has several, for each of them."""
-    if len(worker.servers) == 1:
-        return [_merged(worker, worker.servers[0], request)]
+    if len(worker.models.servers) == 1:
+        return [_merged(worker, worker.models.servers[0], request)]
     found = []
-    for variant in worker.servers:
+    for variant in worker.models.servers:
         places = [n for n, arrival in enumerate(request.arrivals) if (arrival.architecture or 1.0) == variant.level]
         weights = None if request.weights is None else tuple(request.weights[place] for place in places)
         arrivals = tuple(request.arrivals[place] for place in places)
@@ -40,12 +40,13 @@ def merged(worker: ClientWorker, request: StepRequest) -> list[Merged]:
 
 
 def _merged(worker: ClientWorker, variant: Variant, request: StepRequest) -> Merged:
+    mine = worker.models.mine
     # Borrowed, because sums and stacks are new tensors, and the chunks' values are only read.
     vectors, buffers = (
-        [worker.mine(variant.level, records.borrow(chunk.content[place], worker.device)) for chunk in request.chunks]
+        [mine(variant.level, records.borrow(chunk.content[place], worker.device)) for chunk in request.chunks]
         for place in (0, 1)
     )
-    if len(worker.servers) > 1:  # a chunk need not hold updates of each model
+    if len(worker.models.servers) > 1:  # a chunk need not hold updates of each model
         vectors, buffers = list(filter(None, vectors)), list(filter(None, buffers))
     weights, scenario = request.weights, worker.scenario
     where = f"{type(worker.algorithm).__name__}.update"

@@ -108,7 +108,7 @@ class PeersWorker(Workbench, PeerHandlers, CostHandler):
             if turn.trains:
                 draft, message, trained = self._local(turn, state)
             elif self.algorithm.sends_state:
-                exact = self.distorted(turn.peer, turn.mixes, state.algorithm, state.algorithm)
+                exact = self.samples.distorted(turn.peer, turn.mixes, state.algorithm, state.algorithm)
                 message, *_ = self._sent(turn, exact, state)
             kept: ClientWire = state.map(records.send) if turn.kept else ClientState()
             own.append(Own(draft.map(records.send), kept))
@@ -181,7 +181,8 @@ class PeersWorker(Workbench, PeerHandlers, CostHandler):
             task = self.task(peer, mixes, self.start, local)
             task.optimizer = {name: vector.clone() for name, vector in state.optimizer.items()}
             draft, message = returned.pair(where, self.algorithm.local(task, kept), "the draft", "the message")
-            return state._replace(algorithm=draft, optimizer=task.optimizer), self.distorted(peer, mixes, message, kept)
+            distorted = self.samples.distorted(peer, mixes, message, kept)
+            return state._replace(algorithm=draft, optimizer=task.optimizer), distorted
 
     def mixed(self, peer: int, mixes: int, draft: ClientState[Tensor], inbox: Inbox) -> ClientState[Tensor]:
         """Returns a peer's state after a mix. mixes: how often it has mixed before."""
@@ -246,7 +247,7 @@ class PeersWorker(Workbench, PeerHandlers, CostHandler):
     def _compared_inputs(self) -> Tensor:
         federation = self.federation
         if len(federation.public):
-            return self.public
+            return self.samples.public
         return self.loader(federation.test, federation.evaluation_rows[:COMPARED_INPUTS])[0]
 
     def consensus(self, request: ConsensusRequest) -> dict[str, float]:

@@ -51,14 +51,14 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
     def describe(self) -> Described:
         """Returns what the scheduler must know of the data, the model and the states."""
         transforms = (*self.uplink, *(self.downlink if self.scenario.sends_each else ()))
-        stateful = any(self.first_client()) or any(transform.keeps for transform in transforms)
+        stateful = any(self.models.first_client()) or any(transform.keeps for transform in transforms)
         flops, (_, _, state) = {key: forward_flops(self, key) for key in model_keys(self.scenario)}, self._first()
-        own: dict[str, Any] = {"stateful": stateful, "pools": self.pools, "flops_at": flops}
+        own: dict[str, Any] = {"stateful": stateful, "pools": self.models.pools, "flops_at": flops}
         return super().describe()._replace(state=tuple(state), **own)
 
     def first(self, request: FirstRequest) -> Answer[None, First]:
         """Leaves the first message, the first state of any client, and each entry of the server's first state."""
-        clients = {key: self.first_client(key) for key in request.models}
+        clients = {key: self.models.first_client(key) for key in request.models}
         message, received, state = self._first()
         stored = records.store({name: state[name] for name in request.entries}, message, {}, {})
         sent: tuple[Value[Wire], ...] = tuple(Value(records.send(one)) for one in received)
@@ -69,8 +69,8 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
 
     def _first(self) -> tuple[Record, tuple[Record, ...], Record]:
         """Returns the first message, the same as clients decode it if that differs, and the first state, flat."""
-        state = self.first_state()
-        message = self.message(state)
+        state = self.models.first_state()
+        message = self.models.message(state)
         received, kept = self._decoded(message, 0, {})
         return message, received, ServerState(state, self.releasing.first(), kept).flat()
 
@@ -81,7 +81,7 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
         transforms keep."""
         if not self.downlink or self.scenario.sends_each:
             return (), {}
-        received, kept = self.as_received(message, DrawKey(SERVER_ID, version, version), kept, self.variant(1.0))
+        received, kept = self.models.as_received(message, DrawKey(SERVER_ID, version, version), kept, self.variant(1.0))
         return (received,), kept
 
     def cost(self) -> WorkCost:
@@ -93,18 +93,19 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
         """
         for level in self.scenario.levels:
             with located("capacity.levels"):
-                require_slice(level, self.network, self.some(2), self.first_unit(-1))
-        state = self.first_state()
-        first = later = self.message(state)
-        if not all(len(one.flatten()) for name, one in self.travelling(first).items() if name not in ("w", "buffers")):
+                require_slice(level, self.network, self.samples.some(2), self.algorithm.first_unit(-1))
+        state = self.models.first_state()
+        first = later = self.models.message(state)
+        others, _ = records.split(self.models.travelling(first), "w", "buffers")
+        if not all(len(one.flatten()) for one in others.values()):
             later = self.filled()
         levels = {key: work_cost(self, key, first, later) for key in model_keys(self.scenario)}
         return (levels.get(1.0) or work_cost(self, 1.0, first, later))._replace(levels=levels)
 
     def filled(self) -> Record:
         """Returns the message after a step with one update, which fills entries that are empty in the first one."""
-        state, variant, client = self.first_state(), self.variant(1.0), self.federation.smallest
-        message, _ = self.adapting.apart(variant.cut(self.at_level(1.0, self.message(state))))
+        state, variant, client = self.models.first_state(), self.variant(1.0), self.federation.smallest
+        message, _ = self.adapting.apart(variant.cut(self.models.at_level(1.0, self.models.message(state))))
         update, _ = tried(self, client, message, variant)
         arrival = Arrival(client, 0, 0, 0, 0.0, int(self.federation.samples[client]))
         weights = None if self.algorithm.needs_every_update else self.algorithm.weigh([arrival], self.population)
@@ -115,7 +116,7 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
         task.together = [(task, [arrival], total.record)]
         with self.calling("step", 1, state=own, updates=total.record) as where:
             step = returned.step(where, self.algorithm.step(own, [arrival], total.record, task), own)
-        return self.message({**state, **step.state}, 1)
+        return self.models.message({**state, **step.state}, 1)
 
     # --- steps --------------------------------------------------------------------------------------------------------
 
@@ -137,8 +138,9 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
             updates, noises = released.sums, released.kept
         parts[0] = parts[0]._replace(updates=updates)
         after, flops, logged, step = dict(before), 0.0, Logged({}, {}), ServerStep({})
+        mine = self.models.mine
         tasks = [
-            self.server_task(gang, request.version, self.mine(part.variant.level, before), part.chunks, part.variant)
+            self.server_task(gang, request.version, mine(part.variant.level, before), part.chunks, part.variant)
             for part in parts
         ]
         pairs = zip(tasks, parts, strict=True)
@@ -147,17 +149,17 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
         for part, task in zip(parts, tasks, strict=True):
             task.together, task.shared = together, shared
             variant, arrivals = part.variant, part.request.arrivals
-            own, given = self.mine(variant.level, before), {**part.updates, **part.buffers}
+            own, given = mine(variant.level, before), {**part.updates, **part.buffers}
             with self.calling("step", request.version, state=own, updates=given) as where:
                 step = returned.step(where, self.algorithm.step(own, arrivals, given, task), own)
-            after |= self.named(variant.level, {**part.buffers, **step.state})
+            after |= self.models.named(variant.level, {**part.buffers, **step.state})
             one, number = one_update(part.updates, part.request.weights)
             passing = self.forward_flops if variant.level == 1 else forward_flops(self, variant.level)
             flops += task.passes * passing if task.passes else 0.0
             flops += 2.0 * number * len(arrivals) * records.elements(one, variant.net.layout) + task.vector_flops
             logged = Logged(logged.columns | task.logged.columns, logged.own | task.logged.own)
         after |= self.adapting.after(bound, counts, request, self.population)
-        message = self.message(after, request.version)
+        message = self.models.message(after, request.version)
         received, shadows = self._decoded(message, request.version, shadows)
         whole = ServerState(after, noises, shadows).flat()
         reply = StepReply(
@@ -190,11 +192,11 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
         """
         server, variant = self.federation.server, variant or self.whole
         split = server.split
-        received = {"buffers": state["buffers"], "w": state["w"], **self._sent(state, version - 1, variant)}
-        reference = self.samples_of(server.reference, np.arange(len(server.reference)))
+        received = {"buffers": state["buffers"], "w": state["w"], **self.models.sent(state, version - 1, variant)}
+        reference = self.samples.samples_of(server.reference, np.arange(len(server.reference)))
         task = ServerTask(
             variant.net,
-            self.received(received, variant.start),
+            self.models.received(received, variant.start),
             Samples(len(split), lambda places: self.server_loader(split, np.arange(len(split))[places])),
             self.local,
             self.population,
@@ -219,9 +221,9 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
             variant = self.variant(arrival.level)
             rows = None
             if getattr(self.algorithm, "holds_labels", False):
-                rows = variant.net.rows_of(torch.from_numpy(self.labels_of(arrival.client)))
+                rows = variant.net.rows_of(torch.from_numpy(self.samples.labels_of(arrival.client)))
             of_client: Record = {of: torch.ones_like(getattr(variant.start, of)) if rows is None or of != "w" else rows}
-            held.add_(variant.widen(of_client, self.first_unit(arrival.version))[of], alpha=weight)
+            held.add_(variant.widen(of_client, self.algorithm.first_unit(arrival.version))[of], alpha=weight)
             total.add_(weight)
         return held, total
 
@@ -242,8 +244,8 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
             _, model = self.served(served)
             level, message = served.level, records.borrow(served.message.content, self.device)
             if isinstance(level, str) or level == 1:
-                w = model.w if isinstance(level, str) else self.received(message).w  # of which a client may hold less
-                found |= {suffixed("w", level): w, suffixed("buffers", level): model.buffers}
+                whole = model if isinstance(level, str) else self.models.received(message)  # a client may hold less
+                found |= {suffixed("w", level): whole.w, suffixed("buffers", level): model.buffers}
             elif len(model.buffers):
                 found[f"buffers {level:g}"] = model.buffers
         return records.send(found)

@@ -17,45 +17,51 @@ from raysim.workers.variants import Variant
 from raysim.workers.workbench import Workbench
 
 
-class ServerModels(Workbench):
-    """A worker of a run with a server, as far as states and messages go."""
+class ServerModels:
+    """The states and messages of a server, and what clients make of them, for a worker with the data and the model."""
 
-    algorithm: Central
+    def __init__(self, bench: Workbench) -> None:
+        self._bench, self._adapting = bench, bench.adapting
+
+    @property
+    def _algorithm(self) -> Central:
+        assert isinstance(self._bench.algorithm, Central)  # at the moment of the bench
+        return self._bench.algorithm
 
     # --- states -------------------------------------------------------------------------------------------------------
 
     def at_level(self, level: ModelKey, message: Record) -> Record:
         """Returns the message of a model, with the buffers of a level."""
-        levels, message = self.population.levels, self.mine(level, message)
+        levels, message = self._bench.population.levels, self.mine(level, message)
         if isinstance(level, str) or level not in levels:
             return message
-        return self.algorithm.at_level(message, levels.index(level))
+        return self._algorithm.at_level(message, levels.index(level))
 
-    def first_unit(self, version: int) -> int:
-        """Returns the unit with which slices of a version begin."""
-        return self.algorithm.first_unit(version)
+    def cut(self, level: ModelKey, message: Record, version: int) -> Record:
+        """Returns what of a version's message a client with the model of a level has."""
+        return self._bench.variant(level).cut(self.at_level(level, message), self._algorithm.first_unit(version))
 
     @cached_property
     def pools(self) -> bool:
         """Whether statistics of BatchNorm are collected for evaluations."""
-        return self.algorithm.pools_statistics and bool(tracking(self.net.module))
+        return self._algorithm.pools_statistics and bool(tracking(self._bench.net.module))
 
     # --- messages -----------------------------------------------------------------------------------------------------
 
-    def _received(self, message: Value[Wire]) -> tuple[Record, Record]:
+    def opened(self, message: Value[Wire]) -> tuple[Record, Record]:
         """Returns a message, and the bound that came with it."""
-        return self.adapting.apart(records.receive(message.content, self.device))
+        return self._adapting.apart(records.receive(message.content, self._bench.device))
 
     def client_task(self, client: int, number: int, message: Record, variant: Variant) -> Task:
         """Returns the task of a client that received the message. number: how often it was dispatched before."""
-        return self.task(client, number, self.received(message, variant.start), variant=variant)
+        return self._bench.task(client, number, self.received(message, variant.start), variant=variant)
 
     def received(self, message: Record, start: Model | None = None) -> Model:
         """Returns the model in a message. If that holds the shared part only, the personal part is the initial one.
 
         start: the first values of the receiver's model; by default, those of the server's.
         """
-        w, buffers, start = message["w"], message["buffers"], start or self.start
+        w, buffers, start = message["w"], message["buffers"], start or self._bench.start
         if len(w) == len(start.w):
             return start.replace(w=w, buffers=buffers)
         return start.replace(shared=w, buffers=buffers)
@@ -64,12 +70,12 @@ class ServerModels(Workbench):
     def apart(self) -> bool:
         """Whether the server has a model of each of several architectures. Entries of one record are then told apart by
         their names."""
-        return self.scenario.apart
+        return self._bench.scenario.apart
 
     @cached_property
     def servers(self) -> list[Variant]:
         """The models that the server has."""
-        return [self.whole, *map(self.variant, self.scenario.models if self.apart else ())]
+        return [self._bench.whole, *map(self._bench.variant, self._bench.scenario.models if self.apart else ())]
 
     def mine(self, key: ModelKey, record: Record) -> Record:
         """Returns what of the server's state, of its message, or of updates of a step is about the model of a key."""
@@ -77,7 +83,7 @@ class ServerModels(Workbench):
             pairs = ((name, name.partition(" of ")[0]) for name in record)
             return {own: record[name] for name, own in pairs if name == suffixed(own, key)}
         if isinstance(key, str) and "w" in record:  # which is there for evaluations only
-            start = self.variant(key).start
+            start = self._bench.variant(key).start
             return {**record, "w": start.w, "buffers": start.shared_buffers}
         return record
 
@@ -89,36 +95,37 @@ class ServerModels(Workbench):
         """Returns the server's state before the first round."""
         found: Record = {}
         for variant in self.servers:
-            with self.calling("init") as where:
-                given = self.algorithm.init(variant.start, self.population)
+            with self._bench.calling("init") as where:
+                given = self._algorithm.init(variant.start, self._bench.population)
                 state = returned.record(where, given, "the server's state")
                 if "w" not in state:
                     raise returned.ContractError(f"{where}: the server's state must hold 'w', got {sorted(state)!r}")
                 returned.vector(where, state, variant.net.layout, "the server's state", shared=True)
             found |= self.named(variant.level, {"buffers": variant.start.shared_buffers, **state})
-        return {**found, **self.adapting.first(self.start.w)}
+        return {**found, **self._adapting.first(self._bench.start.w)}
 
     def first_client(self, key: ModelKey = 1.0) -> ClientState[Tensor]:
         """Returns the state of a client with the model of a key before it first takes part."""
-        variant = self.variant(key) if isinstance(key, str) else self.whole
-        with self.calling("client") as where:
-            state = returned.record(where, self.algorithm.client(variant.start), "a client's state")
-        return ClientState(state, first_kept(self.scenario.local.optimizer, variant.start.w))
+        variant = self._bench.variant(key) if isinstance(key, str) else self._bench.whole
+        with self._bench.calling("client") as where:
+            state = returned.record(where, self._algorithm.client(variant.start), "a client's state")
+        return ClientState(state, first_kept(self._bench.scenario.local.optimizer, variant.start.w))
 
     def message(self, state: Record, version: int = 0) -> Record:
         """Returns the message of this state of the server, and adds the model if the algorithm does not send it,
         because it is evaluated."""
         found: Record = {}
-        own, bound = self.adapting.apart(state)
+        own, bound = self._adapting.apart(state)
         for variant in self.servers:
             of = self.mine(variant.level, own)
-            sent = {"buffers": of["buffers"], "w": of["w"], **self._sent(of, version, variant)}
+            sent = {"buffers": of["buffers"], "w": of["w"], **self.sent(of, version, variant)}
             found |= self.named(variant.level, sent)
-        return {**found, **self.adapting.sent(bound)}
+        return {**found, **self._adapting.sent(bound)}
 
-    def _sent(self, state: Record, version: int, variant: Variant) -> Record:
-        with self.calling("message", version, who=f"model version {version}", state=state) as where:
-            sent = returned.record(where, self.algorithm.message(state), "the message")
+    def sent(self, state: Record, version: int, variant: Variant) -> Record:
+        """Returns what the algorithm sends of a state, of the model of a variant."""
+        with self._bench.calling("message", version, who=f"model version {version}", state=state) as where:
+            sent = returned.record(where, self._algorithm.message(state), "the message")
             returned.vector(where, sent, variant.net.layout, "the message", shared=True)
             if version and sent.keys() != self._entries:
                 must = f"the message must have the entries of the first one, {sorted(self._entries)!r}"
@@ -134,7 +141,7 @@ class ServerModels(Workbench):
 
         kept: what they kept before. variant: the model of the message.
         """
-        found = variant.receiving(self.downlink, key, self.travelling(message), {}, kept)
+        found = variant.receiving(self._bench.downlink, key, self.travelling(message), {}, kept)
         return {**message, **found.record}, found.kept
 
     def travelling(self, message: Record) -> Record:
@@ -147,5 +154,5 @@ class ServerModels(Workbench):
     @cached_property
     def _entries(self) -> frozenset[str]:
         """The entries of the messages that the algorithm sends."""
-        state = self.mine(1.0, self.adapting.apart(self.first_state())[0])
-        return frozenset(self._sent(state, 0, self.whole))
+        state = self.mine(1.0, self._adapting.apart(self.first_state())[0])
+        return frozenset(self.sent(state, 0, self._bench.whole))

@@ -42,12 +42,14 @@ EVALUATING = 2**32
 NOTHING_MISSED = Missed()
 
 
-class Workbench(ClientSamples):
+class Workbench:
     """A worker's data and model, made once in each actor. No call of a method has an effect on later calls."""
 
     def __init__(self, scenario: Scenario, federation: Federation, device: torch.device) -> None:
         """Raises BadInput if the model, a metric or the loss does not fit the data, or no parameter is shared."""
-        super().__init__(scenario, federation, device)
+        self.scenario, self.federation, self.device = scenario, federation, device
+        self.samples = ClientSamples(scenario, federation, device)
+        self.groups, self.loader = self.samples.groups, self.samples.loader
         self.shape = _input_shape(federation)
         for problem in unmet(scenario, HAS.get(federation.loss, "targets")):
             raise BadInput(problem.path, problem.text)
@@ -160,17 +162,17 @@ class Workbench(ClientSamples):
     ) -> Task:
         """Returns the task of a client or peer. number: how often it was dispatched, or has mixed, before. local: how
         it trains; by default as the scenario says. variant: its model; by default the server's."""
-        samples = self.training_samples(client)
+        samples = self.samples.training_samples(client)
         key = (self.scenario.seed, client, number)
         settings = self.groups.local(client)
         local = local or (self.local if settings is self.scenario.local else settings.at(self.moment))
         net = self.net if variant is None else variant.net
-        task = Task(net, received, samples, local, self.population, key, lambda: self.public)
+        task = Task(net, received, samples, local, self.population, key, lambda: self.samples.public)
         task.logged, task.moment = self.logged, self.moment
         task.private = self.scenario.privacy is not None and self.scenario.privacy.unit == "sample"
         task.level = variant.level if variant is not None and isinstance(variant.level, float) else 1.0
         task.inner = partial(self._inner, task.level)
-        task.own_labels = cache(lambda: torch.from_numpy(self.labels_of(client)))
+        task.own_labels = cache(lambda: torch.from_numpy(self.samples.labels_of(client)))
         task.group = self.groups.name(client)
         return task
 
@@ -239,13 +241,13 @@ class Workbench(ClientSamples):
     @cached_property
     def _shared(self) -> dict[str, Record]:
         """The parts of tasks that are the same for all clients of this worker."""
-        public = by_name(self.public) if len(self.federation.public) else {}
+        public = by_name(self.samples.public) if len(self.federation.public) else {}
         return {"the first model": {"w": self.start.w, "buffers": self.start.buffers}, "the public samples": public}
 
     @cached_property
     def forward_flops(self) -> float:
         """FLOPs of one sample's forward pass through the server's model."""
-        return self.variant(1.0).forward_flops(self.some)
+        return self.variant(1.0).forward_flops(self.samples.some)
 
     def _countable_flops(self) -> float | None:
         """Returns `forward_flops`; None if they cannot be counted, because no counter can follow the model."""

@@ -52,7 +52,7 @@ def test_the_consensus_is_the_distance_of_final_vectors_and_outputs_from_their_m
     apart = np.sqrt(((w - w.mean(0)) ** 2).sum(1).mean())
     assert of_all(result, "consensus")[-1] == pytest.approx(apart, rel=1e-6)
     federation = bench.federation
-    inputs = bench.public if public else bench.loader(federation.test, federation.evaluation_rows[:500])[0]
+    inputs = bench.samples.public if public else bench.loader(federation.test, federation.evaluation_rows[:500])[0]
     logits = np.stack([result.module(peer)(inputs).detach().double().numpy() for peer in range(30)])
     outputs = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
     apart = np.sqrt(((outputs - outputs.mean(0)) ** 2).sum(-1).mean())
