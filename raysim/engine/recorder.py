@@ -3,8 +3,7 @@ model is."""
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,8 @@ from raysim.terms import Traffic
 from raysim.workers.replies import Measured
 from results import Writer
 from results.info import directions
-from results.rows import Row, StepRow
+from results.rows import EvaluationRow, Row, StepRow
+from results.schemas import TaskRow
 from results.writer import BUFFER_ROWS
 
 SPENT = (*TRAVELS, "flops")  # what is counted as it is spent, by its key of `run.until`
@@ -178,21 +178,56 @@ class Recorder:
             self.writer.add_columns("partition", {name: column[cut].tolist() for name, column in table.items()})
         self.writer.flush()
 
-    def step(self, row: StepRow, measured: Measured | None, traffic: Traffic | None) -> None:
-        """Writes a row of the table `steps`. measured: what only a real step fills; None in a dry run. traffic: of the
-        updates that it used, or of the messages of the round; None in a dry run that does not know it."""
+    def step(
+        self,
+        happened: rows.Happened,
+        staleness: Sequence[float],
+        measured: Measured | None,
+        traffic: Traffic | None,
+        **columns: Any,
+    ) -> None:
+        """Writes a row of the table `steps`, of a server step or of a round of peers.
+
+        staleness: of each update that it used, or the age of each message that was mixed. measured: what only a real
+        step fills; None in a dry run. traffic: of the updates that it used, or of the messages of the round; None in a
+        dry run that does not know it. columns: others, which follow from the timeline.
+        """
         up, down = traffic or (None, None)
-        columns, own = measured or Measured({}, {})
-        self.writer.add(replace(row, **columns, up_bytes=up, down_bytes=down), own)
+        found, own = measured or Measured({}, {})
+        self.staleness = sum(staleness) / len(staleness) if staleness else None
+        of = {"staleness_mean": self.staleness, "staleness_max": max(staleness, default=None), **columns, **found}
+        self.writer.add(StepRow(**rows.when(happened), up_bytes=up, down_bytes=down, **of), own)
         if traffic is not None:
             self.traffic.update(traffic._asdict())
-            self.budget.spent.update(_counted(traffic), flops=int(columns.get("client_flops") or 0))
-        self.virtual_time = row.virtual_time
-        self.staleness = row.staleness_mean
+            self.budget.spent.update(_counted(traffic), flops=int(found.get("client_flops") or 0))
+        self.virtual_time = happened.time
+
+    def evaluation(
+        self, happened: rows.Happened, split: str, values: Mapping[str, float | None], samples: int, **columns: Any
+    ) -> None:
+        """Writes a row of the table `evaluations` for each metric.
+
+        values: of each metric. samples: the number that they are means over. columns: others, on whose model it is.
+        """
+        for metric, value in values.items():
+            of = {"metric": metric, "value": value, **columns}
+            self.writer.add(EvaluationRow(**rows.when(happened), split=split, samples=samples, **of))
 
     def jobs(self, happened: rows.Happened, jobs: Sequence[Job[Any, Any]], began: float) -> None:
         """Writes the jobs of a happening. began: when the timeline began, in seconds since the epoch."""
-        self.add(rows.of_jobs(happened, jobs, began))
+        for job in jobs:
+            _, worker, took, process = job.ended
+            assert process is not None  # only the loader has none
+            row = TaskRow(
+                **rows.when(happened),
+                task=job.name,
+                worker=worker,
+                node=process.node,
+                pid=process.pid,
+                started_s=took.started - began,
+                seconds=took.seconds,
+            )
+            self.writer.add(row)
 
     def diverge(self, happened: rows.Happened, what: str, version: int, client: int | None = None) -> None:
         """Notes that something was not finite. To be called after all rows of the happening are written.
@@ -225,11 +260,6 @@ class Recorder:
         best |= {"levels": self.levels} if self.levels else {}
         best |= {"models": self.models} if self.models else {}
         return {"totals": totals, "ended_early": self.early, "ended_by": ended_by, "diverged": self.diverged, **best}
-
-    def add(self, new: Iterable[Row]) -> None:
-        """Writes rows."""
-        for row in new:
-            self.writer.add(row)
 
 
 class Nowhere(Writer):

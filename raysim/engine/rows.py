@@ -1,15 +1,12 @@
-"""Makes the rows of a run's tables, of runs with a server and of peers, from its timeline and from results of jobs."""
+"""Makes columns of a run's tables, of runs with a server and of peers, from its timeline and from results of jobs."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol, TypeAlias
 
-from actors import Job
-from raysim.workers.replies import Measured, Numbers, Searched
+from raysim.workers.replies import Measured
 from raysim.world.peers_timeline import Exchanged
 from raysim.world.server_happening import Dispatched
-from results.rows import EvaluationRow, StepRow
-from results.schemas import CoefficientRow, TaskRow
 
 Columns: TypeAlias = "dict[str, list[Any]]"  # some columns of rows of one table, each with a value for each row
 
@@ -36,9 +33,6 @@ def measured_columns(numbers: Sequence[Measured]) -> Columns:
     """Returns the columns of the table `updates` that are measured and logged, but for the algorithm's own."""
     names = dict.fromkeys(name for one in numbers for name in one.columns)
     return {name: [one.columns.get(name) for one in numbers] for name in names}
-
-
-# --- updates ----------------------------------------------------------------------------------------------------------
 
 
 def of_dispatches(
@@ -98,38 +92,6 @@ def _columns_of(happened: Happened, rows: int) -> Columns:
     return {"step": [happened.version] * rows, "round": [happened.round] * rows}
 
 
-# --- other tables -----------------------------------------------------------------------------------------------------
-
-
-def of_step(
-    happened: Happened,
-    staleness: Sequence[float],
-    *,
-    used: int,
-    discarded: int,
-    in_flight: int,
-    samples: int,
-    epsilon: float | None = None,
-) -> StepRow:
-    """Returns the row of a server step, or of a round of peers, without what only a real one fills.
-
-    staleness: of each update that it used, or the age of each message that was mixed. epsilon: of the most exposed
-    client after it.
-    """
-    return StepRow(
-        step=happened.version,
-        round=happened.round,
-        virtual_time=happened.time,
-        used=used,
-        discarded=discarded,
-        in_flight=in_flight,
-        staleness_mean=sum(staleness) / len(staleness) if staleness else None,
-        staleness_max=max(staleness, default=None),
-        samples=samples,
-        epsilon=epsilon,
-    )
-
-
 def of_messages(exchanged: Exchanged, sizes: Sequence[int]) -> Columns:
     """Returns the rows of the messages that were sent before a round's mixes.
 
@@ -145,56 +107,6 @@ def of_messages(exchanged: Exchanged, sizes: Sequence[int]) -> Columns:
         "arrived_at": [message.arrives for message in sent],
         **({"bytes": of_sizes} if sizes else {}),
     }
-
-
-def of_search(happened: Happened, searched: Searched) -> Iterator[tuple[CoefficientRow, Numbers]]:
-    """Yields a row for each anchor of a search, and numbers for custom columns of the algorithm."""
-    for place, values in enumerate(zip(*searched.columns.values(), strict=True)):
-        own: Numbers = {name: column[place] for name, column in searched.own.items()}
-        yield CoefficientRow(**when(happened), **dict(zip(searched.columns, values, strict=True))), own
-
-
-def of_evaluation(
-    happened: Happened,
-    subject: str,
-    member: int | None,
-    split: str,
-    values: Mapping[str, float | None],
-    samples: int,
-    picked: int | None = None,
-    level: float | None = None,
-    group: int | None = None,
-) -> Iterator[EvaluationRow]:
-    """Yields a row for each metric. samples: the number of samples that the metrics are means over."""
-    for metric, value in values.items():
-        yield EvaluationRow(
-            **when(happened),
-            subject=subject,
-            member=member,
-            picked=picked,
-            level=level,
-            group=group,
-            split=split,
-            metric=metric,
-            value=value,
-            samples=samples,
-        )
-
-
-def of_jobs(happened: Happened, jobs: Sequence[Job[Any, Any]], began: float) -> Iterator[TaskRow]:
-    """Yields a row for each job of a happening. began: when the timeline began, in seconds since the epoch."""
-    for job in jobs:
-        _, worker, took, process = job.ended
-        assert process is not None  # only the loader has none
-        yield TaskRow(
-            **when(happened),
-            task=job.name,
-            worker=worker,
-            node=process.node,
-            pid=process.pid,
-            started_s=took.started - began,
-            seconds=took.seconds,
-        )
 
 
 def numbers(values: dict[str, float | None]) -> dict[str, float]:

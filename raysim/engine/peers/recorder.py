@@ -52,16 +52,16 @@ class PeersRecorder(Recorder):
         self.writer.add_columns("updates", columns, [one.own for one in numbers])
         self.writer.add_columns("exchanges", rows.of_messages(exchanged, sizes))
         self.totals.update(sent=sum(sent), lost=sum(sent) - sum(arrived))
-        step = rows.of_step(
+        self.step(
             exchanged,
             [heard.age for mix in mixed for heard in mix.inbox],
+            measured,
+            Traffic(sum(up), sum(down)) if measured is not None or foreseen is not None else None,
             used=len(mixed),
             discarded=0,
             in_flight=0 if self._synchronous else len(self._samples),
             samples=sum(samples),
         )
-        known = measured is not None or foreseen is not None
-        self.step(step, measured, Traffic(sum(up), sum(down)) if known else None)
         self.totals.update(dispatched=len(mixed), used=len(mixed), steps=1, rounds=1)
         self.ended_by = exchanged.ends
 
@@ -71,13 +71,13 @@ class PeersRecorder(Recorder):
         """Writes an evaluation. of_peers: by peer and split. apart: peers' distances to their mean."""
         for peer, splits in of_peers:
             for split, found in splits.items():
-                self.add(rows.of_evaluation(exchanged, "peer", peer, split, found.values, found.samples))
+                self.evaluation(exchanged, split, found.values, found.samples, subject="peer", member=peer)
         for split in of_peers[0][1]:
             samples = sum(splits[split].samples for _, splits in of_peers)
             values = spread([splits[split].values for _, splits in of_peers])
-            self.add(rows.of_evaluation(exchanged, "peers", None, split, values, samples))
+            self.evaluation(exchanged, split, values, samples, subject="peers")
         first = next(iter(of_peers[0][1]))  # distances belong to no split, but tuning reads the first one
-        self.add(rows.of_evaluation(exchanged, "peers", None, first, apart, 0))
+        self.evaluation(exchanged, first, apart, 0, subject="peers")
 
 
 def spread(of_peers: list[dict[str, float | None]]) -> dict[str, float | None]:

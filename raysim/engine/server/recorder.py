@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from raysim.terms import Traffic, Weight
 from raysim.workers.replies import Evaluated, Measured, Numbers, Searched, TrainedMember
 from raysim.world.server_happening import Closed, Ended, Stepped
 from results import Writer
+from results.schemas import CoefficientRow
 
 
 class ServerRecorder(Recorder):
@@ -97,20 +97,21 @@ class ServerRecorder(Recorder):
         self.writer.add_columns("updates", columns, own)
         epsilon = self.account.step(arrivals, alone) if self.account else None
         counts = {"used": used, "discarded": self._late, "in_flight": stepped.in_flight, "samples": sum(samples)}
-        step = rows.of_step(stepped, staleness, **counts, epsilon=epsilon)
-        if clipped := [found for one in numbers if (found := one.columns.get("clipped")) is not None]:
-            step = replace(step, clipped_share=sum(clipped) / len(clipped))
+        clipped = [found for one in numbers if (found := one.columns.get("clipped")) is not None]
+        share = sum(clipped) / len(clipped) if clipped else None
         sizes = foreseen
         if measured is not None:
             sizes = [Traffic(one.columns["up_bytes"], one.columns["down_bytes"]) for one in numbers]
         traffic = None if sizes is None else Traffic(sum(one.up for one in sizes), sum(one.down for one in sizes))
-        self.step(step, measured, traffic)
+        self.step(stepped, staleness, measured, traffic, **counts, epsilon=epsilon, clipped_share=share)
         self._late = 0
 
     def searched(self, stepped: Stepped, searched: Searched) -> None:
-        """Writes what a server's search found."""
-        for row, own in rows.of_search(stepped, searched):
-            self.writer.add(row, own)
+        """Writes what a server's search found: a row for each anchor."""
+        for place, values in enumerate(zip(*searched.columns.values(), strict=True)):
+            own: Numbers = {name: column[place] for name, column in searched.own.items()}
+            of = dict(zip(searched.columns, values, strict=True))
+            self.writer.add(CoefficientRow(**rows.when(stepped), **of), own)
 
     def exposed(self) -> None:
         """Writes how exposed each client is at the end of the run."""
@@ -136,18 +137,16 @@ class ServerRecorder(Recorder):
         split: str,
         found: Evaluated,
         subject: str = "global",
-        client: int | None = None,
-        level: float | None = None,
-        group: int | None = None,
+        member: int | None = None,
+        **of: float | None,
     ) -> None:
         """Writes one evaluation of one model on one split.
 
-        subject: whose model it is, which is "global", "slice", "group", "client" or "unseen". client: the client's
-        number, or the place of the slice or group, unless the model is the global one. level: the model's width, where
-        it may be another than the server's. group: the place of the client's group, where models are of several
-        architectures.
+        subject: whose model it is, which is "global", "slice", "group", "client" or "unseen". member: the client's
+        number, or the place of the slice or group, unless the model is the global one. of: `level`, the model's width,
+        where it may be another than the server's, and `group`, the place of the client's group, where models are of
+        several architectures.
         """
-        picked = int(self._picked[client]) if client is not None and subject == "client" else None
-        self.add(
-            rows.of_evaluation(happened, subject, client, split, found.values, found.samples, picked, level, group)
-        )
+        picked = int(self._picked[member]) if member is not None and subject == "client" else None
+        whose = {"subject": subject, "member": member, "picked": picked, **of}
+        self.evaluation(happened, split, found.values, found.samples, **whose)

@@ -173,11 +173,12 @@ class ServerSimulation:
                 self._recorder.evaluated(closed, split, found, "group", self.scenario.place_of(level))
             else:
                 place = self.scenario.levels.index(level)
-                self._recorder.evaluated(closed, split, found, "slice", place, level)
+                self._recorder.evaluated(closed, split, found, "slice", place, level=level)
         for client, split, found in pending.of_clients:
             levels = self._course.levels
             of = levels.of(client) if isinstance(levels, Levels) else None
-            self._recorder.evaluated(closed, split, found, "client", client, of, self._group(client))
+            group = self._group(client)
+            self._recorder.evaluated(closed, split, found, "client", client, level=of, group=group)
         if closed.version != self._evaluated:  # rounds without a step in between share one evaluation
             self._recorder.jobs(closed, pending.jobs, self.stopwatch.began)
         self._evaluated = closed.version
