@@ -25,7 +25,7 @@ class Adapting:
     """
 
     def __init__(self, scenario: Scenario) -> None:
-        self._seed, self._place = scenario.seed, adapting(scenario.uplink)
+        self._seed, self._place = scenario.seed, adapting(scenario.uplink) if scenario.uplink else None
         self._part = scenario.uplink[self._place] if self._place is not None else None
 
     def apart(self, record: Record) -> tuple[Record, Record]:

@@ -30,18 +30,19 @@ class Releasing:
     """Adds noise to those entries of sums that are shaped like the model."""
 
     def __init__(self, scenario: Scenario, sending: Sending) -> None:
+        assert scenario.release is not None
         self._release, self._seed, self._sending = scenario.release, scenario.seed, sending
         self._algorithm, (_, self._after) = scenario.algorithm.name, bounded(scenario.uplink)
 
     def first(self) -> Record:
         """Returns what the release keeps before the first step."""
-        return {name: torch.zeros(0) for name in self._release.keeps} if self._release is not None else {}
+        return {name: torch.zeros(0) for name in self._release.keeps}
 
     def covered(self, sums: Record) -> tuple[Tensor, Callable[[Tensor], Record]]:
         """Returns the vector that noise is added to, and a function that puts another one in its place. Raises BadInput
         if there are other entries, to which none would be added."""
         whole, put_back, others = self._sending.joined(sums)
-        if others and self._release is not None and self._release.multiplier != 0:
+        if others and self._release.multiplier != 0:
             text = f"must not go with {self._algorithm}, of whose updates no clip_norm covers {', '.join(others)}"
             raise BadInput("release", f"{text}; take another algorithm")
         return whole, put_back
@@ -52,7 +53,6 @@ class Releasing:
         adapted: the largest bound of an update, where bounds adapt. kept: what the release kept before. All of the
         noise is drawn at once, on the CPU, so that it depends neither on devices nor on workers.
         """
-        assert self._release is not None
         whole, put_back = self.covered(sums)
         norm, clip = float(whole.norm()), noise.clip if adapted is None else adapted
         longest = clip * stretch_of(self._after, len(whole))

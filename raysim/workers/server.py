@@ -72,7 +72,7 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
         state = self.models.first_state()
         message = self.models.message(state)
         received, kept = self._decoded(message, 0, {})
-        return message, received, ServerState(state, self.releasing.first(), kept).flat()
+        return message, received, ServerState(state, self.releasing.first() if self.releasing else {}, kept).flat()
 
     def _decoded(
         self, message: Record, version: int, kept: dict[int, Record]
@@ -132,7 +132,7 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
         parts = merged(self, request)
         updates, counts = self.adapting.apart(parts[0].updates)
         noise, released = request.noise, None
-        if noise is not None and updates:
+        if noise is not None and updates and self.releasing:
             largest = self.adapting.largest(bound, request.arrivals)
             released = self.releasing(updates, noise, largest, request.version, noises)
             updates, noises = released.sums, released.kept
@@ -228,9 +228,9 @@ class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
         return held, total
 
     @cached_property
-    def releasing(self) -> Releasing:
-        """Adds the noise of `release`."""
-        return Releasing(self.scenario, self.variant(1.0).sending)
+    def releasing(self) -> Releasing | None:
+        """Adds the noise of `release`; None without one."""
+        return Releasing(self.scenario, self.variant(1.0).sending) if self.scenario.release is not None else None
 
     @cached_property
     def server_loader(self) -> Loader:

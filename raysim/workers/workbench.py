@@ -230,9 +230,11 @@ class Workbench:
         """
         layout = variant.net.layout
         tensors = Traffic(records.size(sent, layout), records.size(received, layout))
+        found = self.algorithm.traffic(Trip(variant.sizes, tensors, self.groups.name(client), missed))
+        if not (self.uplink or self.downlink):
+            return found
         up, down = variant.sending.channels(self.uplink, sent), variant.receiving.channels(self.downlink, received)
-        trip = Trip(variant.sizes, tensors, self.groups.name(client), missed)
-        return traffic_of(self.algorithm.traffic(trip), up, down, missed.versions)
+        return traffic_of(found, up, down, missed.versions)
 
     def calling(self, method: str, *ids: int, who: str = "", **given: Record) -> AbstractContextManager[str]:
         """Surrounds a call of a method of the algorithm. The arguments are those of `returned.calling`."""

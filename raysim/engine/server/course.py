@@ -50,9 +50,10 @@ class Course:
         self.population = scenario.population(samples)
         self.levels = self._levels()
         self.plan: NoisePlan | None = None
-        given = (scenario, self.population, lambda: self.timeline(scenario.run.horizon), self.measure)
-        self.plan = guarantee.plan(*given)
-        self.account = guarantee.account(scenario, self.plan, samples.tolist())
+        if scenario.release is not None:
+            given = (scenario, self.population, lambda: self.timeline(scenario.run.horizon), self.measure)
+            self.plan = guarantee.plan(*given)
+        self.account = guarantee.account(scenario, self.plan, samples.tolist()) if scenario.privacy else None
 
     def timeline(self, horizon: Horizon, training: Training | None = None) -> ServerTimeline:
         """Begins the timeline anew.

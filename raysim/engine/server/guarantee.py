@@ -29,16 +29,15 @@ def plan(
     population: Population,
     timeline: Callable[[], Iterable[Happening]],
     measure: Callable[[], WorkCost],
-) -> NoisePlan | None:
-    """Returns the plan of a run's noise; None without a release. Raises BadInput if the run cannot be as the scenario
-    says.
+) -> NoisePlan:
+    """Returns the plan of a run's noise, of a scenario with a release. Raises BadInput if the run cannot be as the
+    scenario says.
 
     timeline: begins the run's timeline, which is followed only if it must be foreseen. measure: returns the cost of an
     update, which is asked for only if noise depends on how many numbers there are.
     """
     release, (bound, after) = scenario.release, bounded(scenario.uplink)
-    if release is None:
-        return None
+    assert release is not None
     steps = set[tuple[int, float]]()  # of each step: how many updates it has, and the largest bound of them
     shares, adapts = _shares(scenario, population, timeline, steps), bound is not None and bound.adapt is not None
     found = plan_of(release, scenario.privacy, list(shares) if adapts else shares, _sampled(scenario, population))
@@ -99,12 +98,11 @@ def _require_equal(step: Stepped, release: Release, what: str, one: float | None
 
 
 def account(scenario: Scenario, plan: NoisePlan | None, samples: Sequence[int]) -> Account | None:
-    """Returns a new account of a run's steps; None if nothing is accounted for. samples: of each client."""
-    if scenario.privacy is not None and scenario.privacy.unit == "sample":
+    """Returns a new account of the steps of a run with `privacy`; None if it has no noise. samples: of each client."""
+    assert scenario.privacy is not None
+    if scenario.privacy.unit == "sample":
         return SampleAccount(scenario.privacy, _shown(scenario, samples))
-    if plan is None or scenario.release is None or scenario.privacy is None:
-        return None
-    return Account(scenario.privacy, scenario.release, plan)
+    return Account(scenario.privacy, scenario.release, plan) if plan and scenario.release else None
 
 
 def _shown(scenario: Scenario, samples: Sequence[int]) -> Callable[[int], ShownSteps]:
@@ -124,14 +122,12 @@ def _shown(scenario: Scenario, samples: Sequence[int]) -> Callable[[int], ShownS
 
 
 def noise(
-    scenario: Scenario, plan: NoisePlan | None, stepped: Stepped, weights: list[float], expected: float | None
-) -> StepNoise | None:
+    scenario: Scenario, plan: NoisePlan, stepped: Stepped, weights: list[float], expected: float | None
+) -> StepNoise:
     """Returns the noise of a step: z C max w, with the largest bound C of its updates.
 
     expected: how many updates a step has in the mean, where clients are drawn.
     """
-    if plan is None or not weights:
-        return None
     multiplier, count_std = _multiplier(scenario, plan, len(weights), expected)
     weight = max(map(abs, weights))
     return StepNoise(multiplier * weight, _clip(scenario, stepped), weight, len(weights), count_std)

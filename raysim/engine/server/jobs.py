@@ -90,8 +90,9 @@ class ServerJobs:
 
     def _step(self, stepped: Stepped) -> PendingStep:
         """Trains the clients of a server step, unless they were trained at their dispatch, and then does the step."""
-        population = self.course.population
+        population, plan = self.course.population, self.course.plan
         weights = weigh(self.scenario, stepped, population)
+        summed = one_sum(weights)
         if self.scenario.follows_training:
             chunks = self.training.take(stepped)
         else:
@@ -105,7 +106,7 @@ class ServerJobs:
             state=self._state,
             chunks=tuple(chunk.left.update for chunk in chunks),
             changed=self._changed,
-            noise=noise(self.scenario, self.course.plan, stepped, one_sum(weights), population.expected),
+            noise=noise(self.scenario, plan, stepped, summed, population.expected) if plan and summed else None,
         )
         label = f"step to version {stepped.version}"
         job = self.pool.submit(SERVER, request, priority=(stepped.version,), label=label)
