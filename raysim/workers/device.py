@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from raysim.parts.errors import Problem, ScenarioError
+from raysim.parts.lazy import torch
 
 STAND_IN = "RAYSIM_STAND_IN_GPU"
 """Variable for tests, with a number of GiB: what runs on a GPU then runs on the CPU, which stands in for a GPU with as
@@ -31,8 +32,6 @@ def open_device(share: float) -> ComputeDevice:
         return ComputeDevice("cpu")
     if stood_in := stand_in_bytes():
         return ComputeDevice("cpu", _limit(share, stood_in))
-    import torch
-
     if not torch.cuda.is_available():
         raise RuntimeError("the scenario's resources ask for a GPU, but torch finds none here; see raysim doctor")
     total = torch.cuda.get_device_properties(0).total_memory
@@ -47,8 +46,6 @@ def prefer_deterministic() -> None:
 
     All actors of a run that uses a GPU ask for it, those on CPUs too, since a run in one process shares the setting.
     """
-    import torch
-
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # it costs kernels
@@ -58,8 +55,6 @@ def gpus_here() -> list[str]:
     """Returns the numbers of the GPUs of this machine that this process may use."""
     if stand_in_bytes():
         return ["0"]
-    import torch
-
     count, visible = torch.cuda.device_count(), os.environ.get("CUDA_VISIBLE_DEVICES")
     return visible.split(",")[:count] if visible else [str(number) for number in range(count)]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from actors import Setup, Value
 from raysim.data import Federation
 from raysim.parts.errors import BadInput
+from raysim.parts.lazy import torch
 from raysim.scenario import Scenario
 from raysim.scenario.dependencies import fingerprint
 from raysim.workers.device import open_device, prefer_deterministic, stand_in_bytes
@@ -23,8 +24,6 @@ class Workshop:
 
     def __init__(self, scenario: Scenario, gpus: float) -> None:
         """gpus: share of a GPU that it may use; 0: it uses the CPU."""
-        import torch
-
         torch.set_num_threads(scenario.resources.threads)
         self.scenario = scenario
         asked = scenario.resources

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from raysim.parts.part import Clients, Fraction, NonNegative, Positive, Unit
-from raysim.world.policies.policy import Candidates, Policy, draw
+from raysim.world.policies.plain import draw
+from raysim.world.policies.policy import Candidates, Policy
 
 
 class PowerOfChoice(Policy):
