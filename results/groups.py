@@ -89,8 +89,9 @@ class Groups:
 
     @property
     def timed(self) -> bool:
-        """Whether virtual time, and not rounds, is the first axis: where it is in seconds, rounds last differently."""
-        return any(run.keys.get("world.delay.unit") == "seconds" for run in self.runs.runs)
+        """Whether virtual time, and not rounds, is the first axis: where all of it is in seconds, rounds last
+        differently."""
+        return all(run.keys.get("world.delay.unit") == "seconds" for run in self.runs.runs)
 
     @property
     def axis(self) -> str:

@@ -19,7 +19,7 @@ from results.info import range_of
 from results.measure import NotComparable
 from results.ranking import LEVEL
 from results.run_set import RunSet
-from results.texts import quoted
+from results.texts import count, quoted
 
 BANDS = ("minmax", "std", "ci", "none")
 FORMATS = ("pdf", "svg", "png")
@@ -118,7 +118,10 @@ def _table(runs: RunSet, metric: str, x: str | None, how: Drawn) -> tuple[Groups
             f"one of {', '.join(have)}" if have else "evaluated in a run, and none has an evaluation of these models"
         )
         raise NotComparable(f"metric: must be {which}, got {quoted(metric)} on {split}")
-    table = points(groups, found)
+    if lack := [run for run in groups.drawn.runs if run.id not in {*found["run"]}]:
+        notes.append(f"left out: {count(len(lack), 'run')} without {metric} on {split}, such as {lack[0].folder}")
+        groups = grouped(counted.only(run for run in counted.runs if run not in lack), how.get("by"))
+    table = points(groups, groups.placed(found))
     return groups, table[table[x].notna()], x, notes
 
 

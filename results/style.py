@@ -1,6 +1,9 @@
 """How figures look: colours that stand out on white and on black and for the colour-blind, dashes, and letters."""
 
+from textwrap import fill
 from typing import Any
+
+from matplotlib import rcParams
 
 # Each for white and for black, after Okabe and Ito (2008): blue, vermilion, green, purple, ochre, sky, grey.
 SERIES = (
@@ -17,6 +20,7 @@ MUTED = ("#5c5f63", "#a8abb0")
 GRID = ("#dcdee0", "#3a3d41")
 FONT = "system-ui, sans-serif"
 
+_LETTER = 0.62  # how wide a letter is, as a share of the font's size
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 _DASHES = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (7, 2, 1.5, 2)), (0, (3, 1, 1, 1, 1, 1)))
 
@@ -68,7 +72,10 @@ def legend_below(axes: Any, *, grows: bool = True) -> None:
     handles, labels = axes.get_legend_handles_labels()
     if handles:
         figure = axes.figure
-        figure.set_figheight(figure.get_figheight() + (0.19 * len(handles) if grows else 0.0))
+        letters = int((72 * figure.get_figwidth() / rcParams["font.size"] - 5) / _LETTER)
+        labels = [fill(label, letters) for label in labels]
+        lines = sum(1 + label.count("\n") for label in labels)
+        figure.set_figheight(figure.get_figheight() + (0.19 * lines if grows else 0.0))
         figure.legend(handles, labels, loc="outside lower left", handlelength=3.2, frameon=False)
 
 

@@ -6,8 +6,10 @@ from typing import Annotated
 import typer
 
 from raysim.runs.place import RunPlace
+from results import NotARun
 from results.disk import CannotWrite, require_folder
-from results.location import UnknownLocation, location
+from results.load import newest
+from results.location import UnknownLocation, is_local, location
 
 ScenarioFiles = Annotated[list[Path], typer.Argument(help="Scenario files (YAML).", show_default=False)]
 Overrides = Annotated[
@@ -47,6 +49,18 @@ def to_location(text: str) -> Path:
         raise typer.BadParameter(str(error)) from error
 
 
+def _newest(text: str) -> Path:
+    """Returns the run's folder that an argument names, and says which where it names the newest of several."""
+    place = to_location(text)
+    try:
+        found = newest(place, begins=True) if is_local(place) else place
+    except NotARun as error:
+        raise typer.BadParameter(str(error)) from error
+    if found != place:
+        typer.echo(f"{found} is the newest run of {place.name}", err=True)
+    return found
+
+
 def _out(path: Path) -> Path:
     try:
         require_folder(path)
@@ -73,7 +87,14 @@ By = Annotated[
     ),
 ]
 Split = Annotated[str, typer.Option(help="test, train or validation.")]
-RunFolder = Annotated[Path, typer.Argument(help="A run's folder, or its URI.", parser=to_location, show_default=False)]
+RunFolder = Annotated[
+    Path,
+    typer.Argument(
+        help="A run's folder, or its URI; or a name, such as quickstart, or the beginning of one, for its newest run.",
+        parser=_newest,
+        show_default=False,
+    ),
+]
 RunFolders = Annotated[
     list[Path],
     typer.Argument(

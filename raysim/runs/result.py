@@ -15,6 +15,8 @@ from raysim.runs.origin import kept_code
 from raysim.scenario.load import parse_block, read_back
 from raysim.terms import ModelKey, suffixed
 from results import NotARun, Run, Runs, open_run, summary
+from results.load import newest
+from results.location import is_local, location
 from results.texts import cut
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ class Which(TypedDict, total=False):
 class Result:
     """The results in a run's folder: tables, models and run.json. Raises results.NotARun if it is no such folder.
 
-    folder: the run's, or its URI.
+    folder: the run's, or its URI; or a name, such as quickstart or runs/quickstart, for the newest run of that name.
 
     model: the scenario's model; by default as run.json says. It is needed for `module` and `state_dict` if the scenario
     was made with a torch module, because run.json keeps only a hash of that.
@@ -45,7 +47,8 @@ class Result:
 
     def __init__(self, folder: str | Path, model: ModelPart | None = None) -> None:
         self._model = model
-        self.run: Run = open_run(folder)
+        place = location(folder)
+        self.run: Run = open_run(newest(place) if is_local(place) else place)
         self.folder = self.run.folder
 
     def __repr__(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import shorten
 from typing import Any
 
 import networkx as nx
@@ -122,7 +123,9 @@ def shares(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:
         colours: Any = {"color": [style.colour(place) for place in parts.index], "edgecolor": style.INK[0]}
         axes.barh(range(len(parts)), parts[text], 0.6, left, label=str(text), alpha=strength, hatch=hatch, **colours)
         left += parts[text].to_numpy()
-    axes.set_yticks(range(len(parts)), [groups.label(place) or "" for place in parts.index])
+    axes.set_yticks(
+        range(len(parts)), [shorten(groups.label(place) or "", 28, placeholder=" ...") for place in parts.index]
+    )
     axes.set(xlabel="%", ylim=(len(parts) - 0.5, -0.5))
     return ", ".join(f"{number:,} {text}" for text, number in counted.sum().items())
 

@@ -69,7 +69,7 @@ def report(
         "title": f"{', '.join(names[:3])}{' and others' if len(names) > 3 else ''}: {count(len(runs), 'run')}",
         "groups": groups,
         "best": headline(groups, by),
-        "runs": _html(pd.DataFrame(rows, columns=list(heads))),
+        "runs": _html(pd.DataFrame(rows, columns=list(heads))[[heads[0], heads[-1], *heads[2:-1], heads[1]]]),
         "reasons": reasons,
         "differ": _html(_differing(groups)) if len(groups) > 1 else "",
         "common": as_yaml(_common(runs[0].info.get("scenario") or {}, {*runs.varying})),
@@ -98,10 +98,12 @@ def headline(groups: Groups, by: Iterable[str] | None = None) -> str:
     equal rounds; empty if no run is over, or nothing was evaluated."""
     runs = groups.runs
     cost = "virtual_time" if groups.timed else "rounds"
-    metrics = readings(runs, subjects=[runs.subject], splits=["test"])["metric"].unique().tolist()
-    metrics.sort(key=lambda metric: metric != "accuracy")
+    found = readings(runs, subjects=[runs.subject], splits=["test"])
+    metrics = sorted(found["metric"].unique().tolist(), key=lambda metric: metric != "accuracy")
     if not metrics:
         return ""
+    comparable = {*found[found["metric"] == metrics[0]]["run"]}
+    runs = runs.only(run for run in runs.runs if run.id in comparable)
     try:
         totals = ("virtual_time", "up_bytes", "down_bytes")
         at = cost, common_budget(runs, cost)

@@ -3,10 +3,12 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
 from command_line import command
 from conftest import Simulate, digits
 
-from results import write_json
+import raysim
+from results import NotARun, write_json
 
 
 def test_show_sums_up_a_finished_run(simulate: Simulate) -> None:
@@ -60,3 +62,29 @@ def test_show_refuses_what_is_no_run(tmp_path: Path) -> None:
         f"{tmp_path}: must be a run's folder, with run.json in it, or hold such folders; got none; "
         "give another one, or make a first run with `raysim run`"
     )
+
+
+def test_a_name_stands_for_its_newest_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At any depth of runs/, or of the folder before the name; the beginning of several names is refused."""
+    monkeypatch.chdir(tmp_path)
+    for place, name in enumerate(["slow-a", "slow-b", "slow", "slow", "fast"]):
+        folder = tmp_path / "runs" / ("sweep" if name == "slow" else ".") / f"{name}-{9 - place}"
+        folder.mkdir(parents=True)
+        write_json(folder, {"run": folder.name, "name": name, "status": "finished", "started_at": f"2026-0{place + 1}"})
+    for given, found in (
+        ("slow", "sweep/slow-6"),
+        ("runs/slow", "sweep/slow-6"),
+        ("fa", "fast-5"),
+        ("slow-a", "slow-a-9"),
+    ):
+        answer = command("show", given)
+        assert answer.exit_code == 0, answer.output
+        assert answer.stderr == f"runs/{found} is the newest run of {Path(given).name}\n"
+    assert command("show", "sweep").exit_code == 0 and command("show", "runs/fast-5").stderr == ""
+    assert "got that of slow, slow-a, slow-b; write more" in " ".join(
+        command("show", "slow-").stderr.replace("│", "").split()
+    )
+    assert raysim.Result("slow").folder == Path("runs/sweep/slow-6")
+    for wrong in ("fa", "none"):
+        with pytest.raises(NotARun, match=f"{wrong}: a run's folder must hold run.json"):
+            raysim.Result(wrong)

@@ -136,3 +136,19 @@ def test_labels_name_the_parts_of_lists_where_that_tells_them_apart() -> None:
     top, half = {"name": "top_k", "k": 1}, {"name": "half"}
     assert of([], [half], [top, half]) == ["uplink=none", "uplink=half", "uplink=top_k+half"]
     assert of([top], [{**top, "k": 2}]) == [f'uplink=[{{"name": "top_k", "k": {k}}}]' for k in (1, 2)]
+
+
+def test_mixed_runs_have_short_labels_that_fit_and_only_those_drawn(tmp_path: Path) -> None:
+    """Names tell them apart more briefly than keys; a run without the metric is named, and makes no label longer."""
+    for place, name in enumerate(("one", "two", "a name of very many words, too long for a line of the legend")):
+        scenario = {"name": name, "algorithm": {"name": "ab"[place % 2]}, "local": {"lr": 0.1 * (1 + place // 2)}}
+        made(tmp_path / str(place), {"evaluations": [evaluation(0, 0.5)]}, {**scenario, "delay": {"name": "none"}})
+    made(
+        tmp_path / "loss", {"evaluations": [evaluation(0, 0.5, metric="loss")]}, {"name": "one", "delay": {"name": "x"}}
+    )
+    out = tmp_path / "figure.svg"
+    answer = command("plot", tmp_path, "--out", out)
+    assert answer.stderr == f"left out: 1 run without accuracy on test, such as {tmp_path / 'loss'}\n"
+    svg = out.read_text()
+    assert ">one<" in svg and ">two<" in svg and ">a name of very many words, too long" in svg
+    assert "too long for a line of the legend" not in svg and "name=" not in svg
