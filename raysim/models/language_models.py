@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from logging import ERROR, getLogger
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field
@@ -77,7 +78,7 @@ class TransformersModel(ModelPart):
 
         length = _length(shape)
         try:
-            with _quiet():
+            with quiet():
                 module = self._made(num_classes) if self.path is None else self._loaded(num_classes)
         except BadValue:
             raise
@@ -216,17 +217,21 @@ class SequenceClassifier(TransformersModel):
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Lets transformers tell errors only, and show no bars, within the block."""
+def quiet() -> Iterator[None]:
+    """Lets transformers and bitsandbytes report errors only, and show no progress bars, within the block."""
     from transformers.utils import logging
 
     said: Any = logging
     level, bars = said.get_verbosity(), said.is_progress_bar_enabled()
     said.set_verbosity_error()
     said.disable_progress_bar()
+    other = getLogger("bitsandbytes")
+    before = other.level
+    other.setLevel(ERROR)
     try:
         yield
     finally:
+        other.setLevel(before)
         said.set_verbosity(level)
         if bars:
             said.enable_progress_bar()

@@ -46,7 +46,10 @@ class Lora(Part):
         last dense or convolutional layer. It is trained whole, unless it gets an adapter or is the table of a language
         model's tokens. Raises ValueError for a target that is no such layer, or too narrow for the rank.
         """
-        from peft import LoraConfig, inject_adapter_in_model
+        from raysim.models.language_models import quiet
+
+        with quiet():
+            from peft import LoraConfig, inject_adapter_in_model
 
         from raysim.models.pretrained import head_of
 

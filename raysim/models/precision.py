@@ -58,8 +58,11 @@ def quantise(module: nn.Module, kind: Literal["int8", "nf4"], kept: nn.Module | 
     """
     from transformers.pytorch_utils import Conv1D
 
+    from raysim.models.language_models import quiet
+
     try:
-        import bitsandbytes as bnb
+        with quiet():
+            import bitsandbytes as bnb
     except ImportError as error:
         text = f"must be float32 or bfloat16 without the package `bitsandbytes`, got {kind}"
         raise BadValue(f"{text}; {extra('quantised')}", "dtype") from error

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import version
 from typing import Any, NamedTuple
@@ -18,6 +20,19 @@ def drawn_alone(probability: float, clients: int) -> float:
     return probability * (1 - probability) ** (clients - 1)
 
 
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Lets dp-accounting report errors only within the block: it warns of orders that it leaves out."""
+    from absl import logging
+
+    before = logging.get_verbosity()
+    logging.set_verbosity(logging.ERROR)
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
+
+
 class Sampled(NamedTuple):
     """Steps of independent Gaussian noise, each of whose clients, or samples, is drawn with the same probability."""
 
@@ -30,9 +45,10 @@ class Sampled(NamedTuple):
         """Returns the epsilon of so many steps. It takes up to some seconds."""
         if not steps:
             return 0.0
-        accountant = self._new()
-        accountant.compose(self._event(multiplier), steps)
-        return float(accountant.get_epsilon(self.delta))
+        with _quiet():
+            accountant = self._new()
+            accountant.compose(self._event(multiplier), steps)
+            return float(accountant.get_epsilon(self.delta))
 
     def multiplier(self, epsilon: float, steps: int) -> float:
         """Returns the least multiplier that keeps so many steps to an epsilon, to 1e-4. It takes up to a minute."""
@@ -42,7 +58,8 @@ class Sampled(NamedTuple):
             return dp_accounting.SelfComposedDpEvent(self._event(multiplier), steps)
 
         start = dp_accounting.LowerEndpointAndGuess(0.3, 1.0)
-        return float(dp_accounting.calibrate_dp_mechanism(self._new, made, epsilon, self.delta, start, tol=1e-4))
+        with _quiet():
+            return float(dp_accounting.calibrate_dp_mechanism(self._new, made, epsilon, self.delta, start, tol=1e-4))
 
     @property
     def facts(self) -> dict[str, str]:
@@ -51,9 +68,6 @@ class Sampled(NamedTuple):
         return {"sampling": "poisson", "accountant": self.accountant, "library": library}
 
     def _new(self) -> Any:
-        from absl import logging
-
-        logging.set_verbosity(logging.ERROR)  # else it warns of orders that it leaves out
         if self.accountant == "rdp":
             from dp_accounting.rdp import RdpAccountant
 

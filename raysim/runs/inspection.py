@@ -47,8 +47,8 @@ def inspect(scenario: Scenario) -> Inspected:
 
 
 def unfit(scenario: Scenario) -> list[Problem]:
-    """Returns why the data cannot be divided, or why noise cannot be as `release` says in the timeline that follows;
-    none where they are not on this machine, or are more than 256 MB of files: they are then not read."""
+    """Returns why the data do not load or cannot be divided, or why noise cannot be as `release` says in the timeline
+    that follows; none where they are not on this machine, or are more than 256 MB of files: they are then not read."""
     data, found = scenario.data, list[Problem]()
     paths = [location(path).expanduser() for path in data.reads()]
     named = data.name in ("digits", "quadratic", "linear_regression") or getattr(data, "frame", None) or paths
@@ -57,11 +57,9 @@ def unfit(scenario: Scenario) -> list[Problem]:
     if sum(path.stat().st_size for path in paths) > _SMALL:
         return []
     with isolated():
-        try:
+        with _noting(found, "data"):
             dataset = load(data)
-        except (ValueError, OSError):  # `inspect` says what is wrong with the data themselves
-            return []
-        federation = _divided(scenario, dataset, found)
+        federation = None if found else _divided(scenario, dataset, found)
         if federation is not None and scenario.release is not None and scenario.has_server and not found:
             with _noting(found, "release", "fit the timeline"):
                 family = family_of(scenario)

@@ -7,6 +7,7 @@ import json
 import shutil
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from raysim.data.sources.text import TOKENIZER
 from raysim.local.outputs import predicted
 from raysim.local.samples import Loader
 from raysim.models.exits import Exits
-from raysim.models.language_models import TransformersModel
+from raysim.models.language_models import TransformersModel, quiet
 from raysim.models.library import of_library, plain
 from raysim.models.part import ModelPart
 from raysim.models.pretrained import save_weights
@@ -124,7 +125,8 @@ def export(run: Run, module: nn.Module, part: ModelPart, to: str, folder: Path) 
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     meaning = meaning_of(run)
-    FORMATS[to](run, module, part, folder)
+    with quiet() if isinstance(part, TransformersModel) or part.lora else nullcontext():
+        FORMATS[to](run, module, part, folder)
     text = json.dumps({"run": run.info["run"], "model": run.info["scenario"]["model"], **meaning.plain}, indent=2)
     (folder / "inputs.json").write_text(text)
     return folder
@@ -151,6 +153,8 @@ def _peft(run: Run, module: nn.Module, part: ModelPart, folder: Path) -> None:
         raise BadValue("must be hf or safetensors without model.lora, got peft", "to")
     made: Any = of_library(module, part)
     made.save_pretrained(folder)
+    if (card := folder / "README.md").is_file() and "[More Information Needed]" in card.read_text():
+        card.unlink()  # a form that peft leaves to be filled in
     _tokenizer(run, folder)
 
 
@@ -168,7 +172,11 @@ def _onnx(run: Run, module: nn.Module, part: ModelPart, folder: Path) -> None:
         import onnxscript  # noqa: F401
     except ImportError as error:
         raise BadValue(f"needs the package {error.name}; pip install '{DISTRIBUTION}[onnx]'", "to") from error
-    program = torch.onnx.export(_exported(run, module, part), dynamo=True, verbose=False)
+    shape = meaning_of(run).inputs.shape
+    named = ({0: "batch"},) * (len(shape) if isinstance(shape, dict) else 1)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "# The axis name")  # of further inputs, whose batch is that of the first
+        program = torch.onnx.export(_exported(run, module, part), dynamo=True, verbose=False, dynamic_shapes=named)
     assert program is not None
     program.save(folder / "model.onnx")
 

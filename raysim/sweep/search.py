@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -67,7 +68,7 @@ def search(
     chosen = plan.scenarios() * settings.batch
     out = location(out)
     earlier = EarlierRuns(out)
-    with open_slots(chosen, inline=inline, address=address, parallel=parallel) as slots:
+    with _quiet(), open_slots(chosen, inline=inline, address=address, parallel=parallel) as slots:
         for group in range(groups):
             study = _study(plan, group)
             trier = _Trier(plan, settings, group, out, slots, earlier, observers)
@@ -138,10 +139,22 @@ class _Trier:
         return attempt(self.slots, scenario, self.out, observers, self.earlier.to_resume(scenario), label)
 
 
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keeps Optuna from reporting each trial within the block."""
+    import optuna
+
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        yield
+    finally:
+        optuna.logging.set_verbosity(before)
+
+
 def _study(plan: Plan, seed: int) -> optuna.Study:
     import optuna
 
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
     storage, name = plan.search.storage if plan.search else None, f"{plan.name}-{seed}"
     if storage and name in optuna.get_all_study_names(storage):
         optuna.delete_study(study_name=name, storage=storage)  # all trials are told again, earlier ones too
@@ -167,7 +180,8 @@ def importances(trials: Iterable[Trial], plan: Plan, group: int) -> dict[str, fl
     of_group = [one for one in trials if one.group == group and one.score is not None and math.isfinite(one.score)]
     if len(kinds) < 2 or len({one.score for one in of_group}) < 4:
         return {}
-    study = create_study(direction=plan.direction)
+    with _quiet():
+        study = create_study(direction=plan.direction)
     for one in of_group:
         study.add_trial(create_trial(params=one.values, distributions=kinds, value=one.score))
     return get_param_importances(study, evaluator=FanovaImportanceEvaluator(seed=0))

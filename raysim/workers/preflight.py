@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from actors.fault import exhausted, frames_of
+from actors.fault import UserError, exhausted, frames_of
 from raysim.data.named import NamedArrays, by_name, shape_of, shape_text
 from raysim.local.gradients import PerSample
 from raysim.local.net import Net
@@ -86,7 +86,7 @@ def try_model(bench: Workbench, key: ModelKey = 1.0) -> float:
             _require_alike([outputs, *trained], _passes(bench, variant, x, y))
             _try_single(bench, variant, x[:1], y[:1])
         except BaseException as error:
-            if not isinstance(error, Exception) or isinstance(error, BadValue) or frames_of(error) or exhausted(error):
+            if not isinstance(error, Exception) or isinstance(error, UserError) or frames_of(error) or exhausted(error):
                 error.add_note(_given(x, y))
                 raise
             said = " - ".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])])

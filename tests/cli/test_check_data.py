@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import re
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -141,7 +142,8 @@ def test_model_loss_and_metrics_are_tried(
     (tmp_path / "misfits.py").write_text(MISFITS)
     monkeypatch.syspath_prepend(tmp_path)
     (line,) = told(tmp_path, digits(**change))
-    assert line.replace("addmm: ", "") == expected.replace("{file}", str(tmp_path / "misfits.py"))
+    line = re.sub(r" \([^()]*misfits.py:19\)$", "", line.replace("addmm: ", ""))  # imported once for all of them
+    assert line == expected.replace("{file}", str(tmp_path / "misfits.py"))
 
 
 def test_a_script_must_be_followed(tmp_path: Path) -> None:

@@ -103,20 +103,25 @@ def test_attributes_of_a_torch_data_set_are_columns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("keys", "text"),
+    ("keys", "at", "text"),
     [
-        ({"clients": "town"}, "must have a column 'town', got ['a', 'site', 'y']"),
-        ({"clients": "site", "partition": "iid"}, "must be left out where `clients` names a column, got"),
-        ({"clients": "site", "path": "none.csv"}, "must match a file, but 'none.csv' matches none"),
-        ({"clients": "site", "pth": 3}, "unknown key"),
+        ({"clients": "town"}, "clients", "must have a column 'town', got ['a', 'site', 'y']"),
+        ({"clients": "sit"}, "clients", "(did you mean 'site'?); correct the name, or give the number of clients"),
+        ({"clients": "site", "label": "why"}, "label", "must have a column 'why', got ['a', 'site', 'y']"),
+        ({"clients": "site", "categorical": ["b"]}, "categorical", "must name features, got 'b', which are 'a'; corr"),
+        ({"clients": "site", "partition": "iid"}, "partition", "must be left out where `clients` names a column, got"),
+        ({"clients": "site", "path": "none.csv"}, "path", "must match a file, but 'none.csv' matches none"),
+        ({"clients": "site", "pth": 3}, "pth", "unknown key"),
     ],
 )
-def test_what_cannot_be_counted_is_a_problem_of_the_file(keys: dict[str, Any], text: str, tmp_path: Path) -> None:
+def test_what_cannot_be_counted_is_a_problem_of_its_key(
+    keys: dict[str, Any], at: str, text: str, tmp_path: Path
+) -> None:
     raw = digits(data={**one_table(tmp_path), **keys}, model="mlp")
     with pytest.raises(ScenarioError) as error:
         parse_scenario(raw)
     (problem,) = error.value.problems
-    assert problem.path.startswith("data") and text in problem.text
+    assert problem.path == f"data.{at}" and text in problem.text
 
 
 def test_files_of_one_name_are_no_clients(tmp_path: Path) -> None:

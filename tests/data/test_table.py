@@ -209,8 +209,8 @@ def test_a_label_of_numbers_and_texts_must_be_said(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("a;y\n" + "".join(f"{row};{row},5\n" for row in range(40)))
     block = {"name": "table", "path": str(path), "label": "y", "delimiter": ";"}
-    for task in (None, "regression"):
-        with pytest.raises(ValueError, match=r"labels must be numbers or texts, got '0,5' in row 0 of") as error:
+    for task, must in ((None, "all numbers or all texts"), ("regression", "numbers for regression")):
+        with pytest.raises(ValueError, match=f"labels must be {must}, got '0,5' in row 0 of") as error:
             load(**block, task=task)
         assert {"task: classes", 'decimal: ","'} <= {*lines(error)}
     assert load(**block, decimal=",", task="regression", test_share=0.1).train.y.max() > 30

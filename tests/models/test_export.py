@@ -100,6 +100,7 @@ def test_a_language_model_opens_in_transformers_and_its_adapters_in_peft(
             result.export("peft", tmp_path / "peft")
         return
     result.export("peft", tmp_path / "peft")
+    assert not (tmp_path / "peft" / "README.md").exists()  # a form of peft's to be filled in
     base = "from transformers import AutoModelForCausalLM\nfrom peft import PeftModel\n"
     base += "base = AutoModelForCausalLM.from_pretrained('peft/base')\nbefore = base(x).logits\n"
     code = base + "y = PeftModel.from_pretrained(base, 'peft').eval()(x).logits\nassert not torch.allclose(before, y)"
@@ -199,6 +200,8 @@ def test_a_program_takes_unscaled_inputs_in_batches_of_any_size(to: str, tmp_pat
         pytest.importorskip("onnxscript")
         code = "from onnx.reference import ReferenceEvaluator as R\nmade = R('onnx/model.onnx')\n"
         code += "of = lambda x: torch.tensor(made.run(None, {made.input_names[0]: x.numpy()})[0])\n"
+        (inputs,) = pytest.importorskip("onnx").load(tmp_path / "onnx" / "model.onnx").graph.input
+        assert inputs.type.tensor_type.shape.dim[0].dim_param == "batch"
     expected = result.predict(X, outputs=True)
     same(
         alone(code + "y = torch.cat([of(x[:1]), of(x)])", tmp_path, torch.from_numpy(X)),

@@ -117,9 +117,13 @@ class Federated(Source):
             return given
         try:
             return {**given, "clients": _number(_Owned.of(source, by))}
-        except (OSError, BadValue) as error:
-            text = "must be a number, or a column whose values can be counted"
-            raise BadValue(f"{text}, got {quoted(by)}: {error}", "clients") from error
+        except BadValue as error:
+            if error.key != "partition.by":
+                raise
+            raise BadValue(f"{error.text}, or give the number of clients", "clients") from error
+        except OSError as error:
+            text = f"must be a number where the data cannot be read, got {quoted(by)}"
+            raise BadValue(f"{text}, and {error}; correct the path", "clients") from error
 
     @property
     def sides(self) -> tuple[str, ...]:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from raysim.data.sources.inputs import single_of
-from raysim.data.sources.rows import Rows
-from raysim.parts.errors import BadValue
+from raysim.data.sources.rows import Rows, first_text
+from raysim.parts.errors import BadValue, nearest
+from results.texts import count
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,21 +33,23 @@ def table_of(key: str, columns: dict[str, np.ndarray]) -> Rows:
     return Rows(table, [(key, table.num_rows)])
 
 
-def require(rows: Rows, names: tuple[str, ...]) -> None:
-    """Raises ValueError unless a table has one column of each name, with a value in every row."""
+def require(rows: Rows, names: tuple[str, ...], key: str = "") -> None:
+    """Raises ValueError unless a table has one column of each name, with a value in every row. key: that names them."""
     import pyarrow.compute as pc
 
     table, path = rows.table, rows.name
     if lacking := [name for name in names if name not in table.column_names]:
-        raise BadValue(f"{path} must have a column {lacking[0]!r}, got {table.column_names[:20]!r}; correct the name")
+        found = f"{table.column_names[:20]!r}{nearest(lacking[0], table.column_names)}"
+        raise BadValue(f"{path} must have a column {lacking[0]!r}, got {found}; correct the name", key)
     require_one_of_each(rows, names)
     lacks = {name: table[name].is_null(nan_is_null=True) for name in names}
-    if counts := {name: count for name, lack in lacks.items() if (count := pc.sum(lack).as_py())}:
+    if counts := {name: number for name, lack in lacks.items() if (number := pc.sum(lack).as_py())}:
         first = {name: rows.place(lacks[name].index(True).as_py()) for name in counts}
-        text = ", ".join(f"{count} in {name!r}, the first in {first[name]}" for name, count in counts.items())
+        text = ", ".join(f"{number} in {name!r}, the first in {first[name]}" for name, number in counts.items())
         raise BadValue(
             f"{path} must have a value in every row of the columns used, got missing values: {text}; "
-            "fill them, or drop the rows or the column"
+            "fill them, or drop the rows or the column",
+            key,
         )
 
 
@@ -74,9 +77,13 @@ def numbers(rows: Rows, name: str) -> np.ndarray:
     Raises ValueError if one is not finite as a float32.
     """
     values = plain(rows.table, name)
+    if values.dtype.kind == "U":
+        row, cell = first_text(rows.table[name]) or (0, values[0])
+        text = f"column {name!r} must hold numbers, as in training, got the text {str(cell)!r} in {rows.place(row)}"
+        raise BadValue(f"{text}; make it a column of numbers")
     if wrong := np.flatnonzero(~np.isfinite(single_of(values))).tolist():
         raise BadValue(
-            f"features must be finite, got {len(wrong)} values in {name!r} that are not, such as "
+            f"features must be finite, got {count(len(wrong), 'value')} in {name!r} that are not, such as "
             f"{values[wrong[0]]} in {rows.place(wrong[0])}; fill them, or drop the rows or the column"
         )
     return values.astype(np.float64)
@@ -96,9 +103,9 @@ def encoded(rows: Rows, features: Iterable[str], kinds: Mapping[str, np.ndarray]
         is_kind = column[:, None] == kinds[name]
         if not (known := is_kind.any(axis=1)).all():
             row = int(known.argmin())
-            some = ", ".join(map(repr, kinds[name][:5].tolist()))
-            must = f"must hold values that were there in training, {some} and the like"
-            raise BadValue(f"column {name!r} {must}, got {column[row].item()!r} in {rows.place(row)}")
+            some = ", ".join([*map(repr, kinds[name][:20].tolist()), *["..."] * (len(kinds[name]) > 20)])
+            got = f"{column[row].item()!r} in {rows.place(row)}"
+            raise BadValue(f"column {name!r} must hold a value of the training samples, one of {some}, got {got}")
         found.append(is_kind)
     return np.concatenate(found, axis=1).astype(dtype)
 

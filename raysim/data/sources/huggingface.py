@@ -107,12 +107,17 @@ def read_splits(path: str) -> dict[str, "datasets.Dataset"]:
         import datasets
     except ImportError as error:
         raise BadValue(f"the package `datasets` must be there, and is not; {extra('huggingface')}") from error
-    datasets.disable_progress_bars()
     folder = location(path).expanduser()
     if not folder.is_dir():
         cure = "save the data set there: load_dataset(...).save_to_disk(path)"
         raise MissingFile(f"must be a folder of `save_to_disk`, got {path!r}, where there is none; {cure}", "path")
     cure = "save it again, or read Parquet files with data of the name `parquet`, `table` or `text`"
-    with reading(folder, "a whole folder of `save_to_disk`", cure):
-        loaded = datasets.load_from_disk(str(folder))
+    shown = not datasets.are_progress_bars_disabled()
+    datasets.disable_progress_bars()
+    try:
+        with reading(folder, "a whole folder of `save_to_disk`", cure):
+            loaded = datasets.load_from_disk(str(folder))
+    finally:
+        if shown:
+            datasets.enable_progress_bars()
     return dict(loaded) if isinstance(loaded, datasets.DatasetDict) else {"all": loaded}

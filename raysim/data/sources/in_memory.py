@@ -92,7 +92,10 @@ def as_array(values: Any) -> np.ndarray:
         values = values.detach().cpu().resolve_conj().resolve_neg()
         if values.is_floating_point() and values.dtype not in (torch.float16, torch.float32, torch.float64):
             values = values.float()
-    return np.asarray(values)
+    try:
+        return np.asarray(values)
+    except ValueError as error:  # of lists
+        raise BadValue("an array must have as many values in each row as in others, got rows that differ") from error
 
 
 def _validate(value: Any) -> InMemory:

@@ -18,7 +18,7 @@ from raysim.data.sources.raw_samples import LOSSES, splits_of
 from raysim.data.sources.reading import matching
 from raysim.data.sources.rows import Cells, Rows, first_text, is_number, read_files
 from raysim.data.sources.source import Share, Source
-from raysim.parts.errors import BadValue
+from raysim.parts.errors import BadValue, nearest
 from raysim.terms import Inputs
 
 if TYPE_CHECKING:
@@ -104,7 +104,11 @@ class Table(Source):
         rows = [*self._rows()]
         features = self.features or self._others(rows[0].table)
         for some in rows:
-            require(some, (*features, self.label, *self.sides))
+            for names, key in ((features, "features"), ((self.label,), "label"), (self.sides, "partition.by")):
+                require(some, names, key)
+        if self.categorical != "all" and (unknown := [name for name in self.categorical if name not in features]):
+            must = f"must name features, got {unknown[0]!r}{nearest(unknown[0], features)}"
+            raise BadValue(f"{must}, which are {', '.join(map(repr, features[:20]))}; correct the name", "categorical")
         ys, said = [plain(some.table, self.label) for some in rows], Said(self.task)
         asked = [*self._asked(rows, features), *self._asked_of_label(rows)]
         for one in questions(ys, said):
@@ -192,9 +196,10 @@ class Table(Source):
             row, cell = found
             texts = column.to_pylist() if self._of_csv else []
             if self.task == "regression" or any(is_number(text) or is_number(text, ",") for text in texts):
-                text = f"labels must be numbers or texts, got {cell!r} in {some.place(row)}, which is no number"
+                must = "numbers for regression" if self.task else "all numbers or all texts"
+                text = f"labels must be {must}, got {cell!r} in {some.place(row)}, which is no number"
                 answers = {"task: classes": "each text is a class", **self._commas(cell)}
-                yield Open("task", f"{text}, and others are", answers, "correct the cell, or ")
+                yield Open("task", text, answers, "correct the cell, or ")
                 return
 
     @property
@@ -213,8 +218,6 @@ class Table(Source):
         chosen: Iterable[str] = self.categorical
         if chosen == "all":
             chosen = {name for name in features for some in rows if not is_numeric(some.table, name)}
-        elif unknown := [name for name in chosen if name not in features]:
-            raise BadValue(f"must name features, got {unknown[0]!r}, which is none; correct the name", "categorical")
         held = {name: [plain(some.table, name) for some in rows] for name in features if name in chosen}
         return {name: np.unique(np.concatenate(values)) for name, values in held.items()}
 
@@ -225,7 +228,12 @@ class Table(Source):
             raise BadValue(f"inputs must be a data frame, or a dict of columns, got {type(given).__name__}")
         if lacking := [name for name in inputs.columns if name not in columns]:
             raise BadValue(f"inputs must have a column {lacking[0]!r}, got {[*columns][:20]!r}; correct the name")
-        used = {name: InMemory.of(columns[name]) for name in inputs.columns}
+        used = dict[str, InMemory]()
+        for name in inputs.columns:
+            try:
+                used[name] = InMemory.of(columns[name])
+            except ValueError as error:
+                raise BadValue(f"column {name!r} of the inputs: {error}") from error
         rows = table_of("inputs", contents(used, "inputs"))
         require(rows, inputs.columns)
         kinds = {name: np.array(values) for name, values in inputs.kinds.items()}
