@@ -1,9 +1,7 @@
 """Language models of Hugging Face's `transformers`, from a configuration or from a local folder."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from logging import ERROR, getLogger
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field
@@ -12,6 +10,7 @@ from raysim.models.names import nearest
 from raysim.models.part import ModelPart
 from raysim.parts.errors import BadValue, Problem
 from raysim.parts.own_function import Arguments
+from raysim.parts.process import quiet
 from raysim.terms import Inputs, TorchModule
 from results.location import location
 
@@ -214,27 +213,6 @@ class SequenceClassifier(TransformersModel):
     def _settings(self, num_classes: int) -> dict[str, Any]:
         labels = {"num_labels": num_classes, "problem_type": "single_label_classification"}
         return {**super()._settings(num_classes), **labels}
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Lets transformers and bitsandbytes report errors only, and show no progress bars, within the block."""
-    from transformers.utils import logging
-
-    said: Any = logging
-    level, bars = said.get_verbosity(), said.is_progress_bar_enabled()
-    said.set_verbosity_error()
-    said.disable_progress_bar()
-    other = getLogger("bitsandbytes")
-    before = other.level
-    other.setLevel(ERROR)
-    try:
-        yield
-    finally:
-        other.setLevel(before)
-        said.set_verbosity(level)
-        if bars:
-            said.enable_progress_bar()
 
 
 def _length(shape: Any) -> int:

@@ -14,6 +14,7 @@ from pydantic import Field
 from raysim.models.names import is_under, nearest
 from raysim.parts.errors import BadValue
 from raysim.parts.part import Count, Part, Positive
+from raysim.parts.process import quiet
 from raysim.terms import TorchModule
 
 
@@ -46,8 +47,6 @@ class Lora(Part):
         last dense or convolutional layer. It is trained whole, unless it gets an adapter or is the table of a language
         model's tokens. Raises ValueError for a target that is no such layer, or too narrow for the rank.
         """
-        from raysim.models.language_models import quiet
-
         with quiet():
             from peft import LoraConfig, inject_adapter_in_model
 

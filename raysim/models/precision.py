@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from raysim.parts.errors import BadValue
+from raysim.parts.process import quiet
 from results.texts import extra
 
 HALF = (torch.bfloat16, torch.float16)
@@ -57,8 +58,6 @@ def quantise(module: nn.Module, kind: Literal["int8", "nf4"], kept: nn.Module | 
     kept: the layer that stays as it is, which is the head. Raises ValueError if bitsandbytes is not installed.
     """
     from transformers.pytorch_utils import Conv1D
-
-    from raysim.models.language_models import quiet
 
     try:
         with quiet():

@@ -69,3 +69,22 @@ def unusual_settings() -> list[str]:
         for name, (value, usual) in settings.items()
         if value != usual
     ]
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Lets transformers and bitsandbytes report errors only, and show no progress bars, within the block."""
+    said: Any = import_module("transformers.utils.logging")
+    level, bars = said.get_verbosity(), said.is_progress_bar_enabled()
+    said.set_verbosity_error()
+    said.disable_progress_bar()
+    other = logging.getLogger("bitsandbytes")
+    before = other.level
+    other.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        other.setLevel(before)
+        said.set_verbosity(level)
+        if bars:
+            said.enable_progress_bar()

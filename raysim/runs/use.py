@@ -23,11 +23,12 @@ from raysim.data.sources.text import TOKENIZER
 from raysim.local.outputs import predicted
 from raysim.local.samples import Loader
 from raysim.models.exits import Exits
-from raysim.models.language_models import TransformersModel, quiet
+from raysim.models.language_models import TransformersModel
 from raysim.models.library import of_library, plain
 from raysim.models.part import ModelPart
 from raysim.models.pretrained import save_weights
 from raysim.parts.errors import BadValue
+from raysim.parts.process import quiet
 from raysim.scenario.load import parse_block
 from results import NotARun
 from results.disk import writing
