@@ -58,7 +58,7 @@ class GivenModule:
     def module(self) -> TorchModule:
         """Returns a new copy of the module. Raises BadValue if it is only described."""
         if self.content is None:
-            text = "must be given from Python again, for a run's folder keeps only its hash"
+            text = "must be given from Python again, because a run's folder keeps only its hash"
             raise BadValue(f"{text}; give the module, as in Result(folder, model=Module.of(module))", "given")
         module: TorchModule = pickle.loads(self.content)
         return module

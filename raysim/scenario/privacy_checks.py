@@ -67,8 +67,8 @@ def _sample_problems(scenario: Scenario, accountant: str) -> Iterator[Problem]:
             yield Problem(f"{key}.batches", f"{text} {local.batches}; change it, or take exact")
     if scenario.central.stops_early:
         name = scenario.algorithm.name
-        text = f"must not be {name} where privacy.unit is sample, for when its clients stop shows gradients without"
-        yield Problem("algorithm", f"{text} noise; take another algorithm")
+        text = f"must not be {name} where privacy.unit is sample, because when its clients stop shows gradients"
+        yield Problem("algorithm", f"{text} without noise; take another algorithm")
     yield from training_problems(scenario, "where privacy.unit is sample, because nothing protects that")
 
 

@@ -121,7 +121,7 @@ def try_single_samples(bench: Workbench) -> None:
             bench.net.gradient_of_each(x, y, bench.net.parameters)
         except Exception as error:
             why = str(error).partition("\n")[0]
-            text = f"must not have per_sample, for torch.func cannot follow the model or its loss: {why}"
+            text = f"must not have per_sample, because torch.func cannot follow the model or its loss: {why}"
             raise BadValue(f"{text}; leave it out, or take another model", "gradients") from error
     bench.net.take_solves()
 

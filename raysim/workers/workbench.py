@@ -60,7 +60,7 @@ class Workbench:
                 text = f"must leave some parameters to be shared, but [{named}] names all of them; leave some out"
                 raise BadValue(text, "personal")
             if scenario.release is not None and self.net.layout.buffers_cut:
-                text = "must not be average with a release, for BatchNorm's statistics would travel without noise"
+                text = "must not be average with a release, because BatchNorm's statistics would travel without noise"
                 raise BadValue(f"{text}; set it to frozen or local, or take GroupNorm", "norm")
         self.whole = whole = Variant(1.0, self.net, scenario)
         central = scenario.algorithm if isinstance(scenario.algorithm, Central) else None

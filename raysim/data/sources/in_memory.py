@@ -61,7 +61,7 @@ def contents(arrays: Mapping[str, InMemory], key: str) -> dict[str, np.ndarray]:
     found = {name: array.content for name, array in arrays.items() if array.content is not None}
     if len(found) < len(arrays):
         raise BadValue(
-            "must be given from Python again, for a run's folder keeps only their shapes and hashes, got a "
+            "must be given from Python again, because a run's folder keeps only their shapes and hashes, got a "
             "description; give the arrays, or save them as a file and set `path`",
             key,
         )

@@ -121,7 +121,9 @@ class Stratified(Policy):
         if self.by == "label":
             assert candidates.labels is not None
             if candidates.labels.shape[1] == 1:
-                raise BadInput("world.dispatch.policy.by", "must be size, for clients' samples have no labels, or one")
+                raise BadInput(
+                    "world.dispatch.policy.by", "must be size, because clients' samples have no labels, or one"
+                )
             most: NDArray[np.int64] = candidates.labels.argmax(axis=1)
             return most
         held = np.flatnonzero(candidates.samples)
