@@ -50,8 +50,8 @@ def hits(output: Tensor, target: Tensor) -> int:
     if target.is_floating_point():
         logits = by_target(output, target)
         return int((((logits > 0) == (target > 0.5)) & ~logits.isnan()).sum())
-    logits = predicted(output, target)  # the argmax of NaN would be a label, often 0; -100 is none of them
-    return int(((logits.argmax(-1) == target) & ~logits.isnan().any(-1)).sum())
+    best, label = predicted(output, target).max(-1)  # of NaN and others it is NaN, with a label, often 0; -100 is none
+    return int(((label == target) & ~best.isnan()).sum())
 
 
 def quadratic(output: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
