@@ -195,7 +195,7 @@ def described(keys: Sequence[str], scenarios: Sequence[dict[str, Value]]) -> tup
         for one in scenarios
     ]
     *rows, shared = _texts(keys, [*some, usual])
-    return rows, shared
+    return [row or whole for row, whole in zip(rows, _texts(keys, scenarios), strict=True)], shared
 
 
 def _texts(keys: Sequence[str], scenarios: Sequence[dict[str, Value]]) -> list[str]:

@@ -73,7 +73,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def _short(text: str) -> str:
     text = re.sub(r"(until: \{virtual_time: )[46]00", r"\g<1>30", text)
-    text = re.sub(r"(bytes[:=] ?)(2\.0e\+7|1e7|10MB)", r"\g<1>1.0e+6", text)
+    text = re.sub(r"(bytes[:=] ?)(2\.0e\+7|1e7|[12]0MB)", r"\g<1>1.0e+6", text)
     return re.sub(r"(rounds[:=] ?)(\d+)", lambda found: found[1] + str(min(int(found[2]), ROUNDS)), text)
 
 
