@@ -94,9 +94,9 @@ def _tables(shown: TextTable, width: int) -> Iterator[RenderableType]:
 
 def as_html(shown: TextTable) -> str:
     """Renders a table for a page or a notebook: names and numbers before other keys, which may be many."""
-    frame, least = shown.frame, shown.narrow
-    if least and ("name" in frame or shown.labels > _KEYS):
-        frame = least.frame
+    if shown.narrow and ("name" in shown.frame or shown.labels > _KEYS):
+        shown = shown.narrow
+    frame = shown.frame
     if {"name", "what"} <= {*frame}:
         frame = frame[[*frame.columns.drop("what"), "what"]]
     return f"{frame.to_html(index=False, border=0)}<p>{'<br/>'.join(map(escape, shown.caption))}</p>"
