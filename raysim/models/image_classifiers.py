@@ -26,9 +26,6 @@ class ImageClassifier(ModelPart):
     image_size: Pixels | None = None
     """Height and width, in pixels, that images are resized to on the device. null: they are not resized."""
 
-    def reads(self) -> tuple[str, ...]:
-        return (self.weights,) if self.weights else ()
-
     def build(self, shape: tuple[int, ...], num_classes: int) -> TorchModule:
         """Builds the library's module, with its parameter names. Images of one channel are repeated to three."""
         return self.build_at(1.0, shape, num_classes)

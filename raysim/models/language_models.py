@@ -49,9 +49,6 @@ class TransformersModel(ModelPart):
     gradient_checkpointing: bool = False
     """Whether activations are computed again in the backward pass, which saves memory and takes a third more time."""
 
-    def reads(self) -> tuple[str, ...]:
-        return () if self.path is None else (self.path,)
-
     def problems(self) -> Iterator[Problem]:
         if (self.config is None) == (self.path is None):
             yield Problem("model", "must have exactly one of `config` and `path`; give a configuration, or a folder")

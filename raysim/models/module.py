@@ -106,9 +106,6 @@ class Module(ModelPart):
         """Makes the model of a module as it is, with its values. keys: the other keys, such as personal=("head",)."""
         return cls(module=path_of(type(module)), given=GivenModule.copy_of(module), **keys)
 
-    def reads(self) -> tuple[str, ...]:
-        return (self.weights,) if self.weights else ()
-
     @property
     def embeds_at(self) -> str | None:
         return self.head

@@ -52,6 +52,10 @@ class ModelPart(Part):
         the last linear layer."""
         return None
 
+    def reads(self) -> Iterable[str]:
+        """Returns the files and folders that are read: those of `weights` and `path`, if the model has these keys."""
+        return [path for key in ("weights", "path") if (path := getattr(self, key, None))]
+
     def problems(self) -> Iterable[Problem]:
         """Yields what is wrong with the model whatever the data are. Paths start at the scenario."""
         return ()
