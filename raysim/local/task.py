@@ -4,16 +4,14 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import cache, partial
-from inspect import Parameter, signature
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from pydantic import ValidationError
 from torch import Tensor
 
 from raysim.data.named import in_pieces
-from raysim.local.gradients import PerSample
+from raysim.local.arguments import changed, goes_on, require_trainable
 from raysim.local.head import entering, named
 from raysim.local.logged import Logged
 from raysim.local.loop import Plain, Trained, batches, train
@@ -25,7 +23,7 @@ from raysim.local.samples import Augmenter, Samples
 from raysim.local.settings import Local
 from raysim.local.trainable import Correction
 from raysim.models.layout import LayerBlock
-from raysim.parts.errors import BadInput, BadValue, nearest
+from raysim.parts.errors import BadValue
 from raysim.parts.rng import stream_of, torch_seed
 from raysim.terms import Moment, Population, Record
 
@@ -170,11 +168,10 @@ class Task:
 
         Raises TypeError for an unknown keyword, and ValueError for a wrong value or a part without parameters.
         """
-        local = _changed(self.local, settings) if settings else self.local
-        self._require_trainable(part, tolerance, embedded and loss is None)
-        if gradient is not None and any(isinstance(one, PerSample) for one in local.gradients):
-            text = "must not have per_sample for an algorithm whose steps train several widths; leave it out"
-            raise BadInput("local.gradients", text)
+        if tolerance is not None:
+            self._require_public("a tolerance")
+        local = changed(self.local, settings, self.train) if settings else self.local
+        require_trainable(self._net, local, part, embedded and loss is None, gradient)
         seen, own = self._net.seen, not isinstance(data, tuple) or data[0] is not self._shown
         with self._net.embedding(loss) if embedded and loss else nullcontext(loss) as of_batch:
             trained = train(
@@ -190,7 +187,7 @@ class Task:
                 loss=of_batch,
                 gradient=gradient,
                 draws=cache(lambda purpose: self.generator(f"{purpose} {stream}")),
-                kept=self.optimizer if stream == 0 and self.optimizer and self._goes_on(local) else None,
+                kept=self.optimizer if stream == 0 and self.optimizer and goes_on(self.local, local) else None,
             )
         if not own:  # a client's samples alone count as seen; others are work besides, which raysim measures
             self._net.seen = seen
@@ -253,24 +250,6 @@ class Task:
             text = f"must not use {what} where privacy.unit is sample, because the result would have no noise"
             raise BadValue(f"task: an algorithm {text}; take another one, or leave `privacy` out")
 
-    def _goes_on(self, local: Local) -> bool:
-        """Whether a training uses the optimiser that keeps its state, perhaps with other numbers."""
-        names = [one.optimizer.init(self._net.w[:1]).keys() for one in (local, self.local)]
-        return type(local.optimizer) is type(self.local.optimizer) and names[0] == names[1]
-
-    def _require_trainable(self, part: str | None, tolerance: object, needs_loss: bool) -> None:
-        """Raises ValueError for arguments of `train` that do not go together. needs_loss: whether a loss is missing."""
-        if tolerance is not None:
-            self._require_public("a tolerance")
-        if needs_loss:
-            raise BadValue("task.train: `embedded` needs a `loss`, for the data's own takes no embeddings")
-        if part not in (None, "shared", "personal"):
-            raise BadValue(f"task.train: part must be 'shared', 'personal' or None, got {part!r}")
-        if not self._net.part(part).parameters:
-            raise BadValue(
-                "task.train: part 'personal' must have parameters, got none; name them in the scenario's model.personal"
-            )
-
     def generator(self, purpose: str) -> torch.Generator:
         """Returns a new generator on the task's device, for draws such as `torch.randn(n, generator=...)`.
 
@@ -315,20 +294,3 @@ class Task:
             for batch in in_pieces(inputs, PREDICTED):
                 whole(batch)
         return torch.cat(entered)
-
-
-def _changed(local: Local, settings: dict[str, Any]) -> Local:
-    """Returns settings of local training with other values for some keys, as `Task.train` takes them."""
-    for name in settings.keys() - Local.model_fields.keys():
-        parameters = signature(Task.train).parameters.values()
-        own = [parameter.name for parameter in parameters if parameter.kind == Parameter.KEYWORD_ONLY]
-        known = [*own, *Local.model_fields]
-        raise TypeError(f"task.train: unknown keyword {name!r}{nearest(name, known)}; known are {', '.join(known)}")
-    if "epochs" in settings:
-        settings = {"steps": None, **settings}  # or else the scenario's `steps` would count
-    try:
-        return Local.model_validate({**dict(local), **settings})
-    except ValidationError as error:
-        from raysim.scenario.explain import explain  # not at the top, for scenarios import this package
-
-        raise BadValue("\n".join(f"task.train: {problem}" for problem in explain(error, Local, settings))) from None
