@@ -82,11 +82,6 @@ def test_a_reader_meets_few_rooms() -> None:
     assert len(rooms - {"raysim", "__main__"}) <= 27, sorted(rooms)
 
 
-def test_sources_of_data_know_nothing_of_who_holds_their_samples() -> None:
-    files = (ROOT / "raysim" / "data" / "sources").glob("*.py")
-    assert not [file for file in files for module, _ in imports(file) if module.startswith("raysim.data.federation")]
-
-
 def test_every_package_is_installed() -> None:
     """Setuptools takes folders with an `__init__.py` only."""
     assert all((file.parent / "__init__.py").exists() for file in FILES)

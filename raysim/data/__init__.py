@@ -2,12 +2,6 @@
 
 from raysim.data.dataset import Dataset as Dataset
 from raysim.data.dataset import Split as Split
-from raysim.data.federation.federated import PARTITIONS as PARTITIONS
-from raysim.data.federation.federated import Federated as Federated
-from raysim.data.federation.federated import OneOfSources as OneOfSources
-from raysim.data.federation.federated import Partition as Partition
-from raysim.data.federation.federated import divided as divided
-from raysim.data.federation.federated import federated as federated
 from raysim.data.federation.federation import Federation as Federation
 from raysim.data.federation.federation import federate as federate
 from raysim.data.federation.partition import Partitioner as Partitioner
@@ -20,7 +14,11 @@ from raysim.data.named import NamedArrays as NamedArrays
 from raysim.data.sources.arrays import Arrays as Arrays
 from raysim.data.sources.images import Images as Images
 from raysim.data.sources.sets import SOURCES as SOURCES
+from raysim.data.sources.source import PARTITIONS as PARTITIONS
+from raysim.data.sources.source import Partition as Partition
 from raysim.data.sources.source import Source as Source
+from raysim.data.sources.source import divided as divided
+from raysim.data.sources.source import require_clients as require_clients
 from raysim.data.sources.synthetic import Quadratic as Quadratic
 from raysim.data.sources.table import Table as Table
 from raysim.data.sources.tokenizers import Tokenizer as Tokenizer

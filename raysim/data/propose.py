@@ -15,7 +15,7 @@ from raysim.data.sources.inputs import kind_of
 from raysim.data.sources.labels import MOST, Said, one_axis, questions
 from raysim.data.sources.pixels import SUFFIXES as PICTURES
 from raysim.data.sources.reading import files_below, load_npz, matching, reading
-from raysim.data.sources.rows import Cells, Rows, is_number, read_files
+from raysim.data.sources.rows import Cells, Rows, first_line, is_number, read_files
 from raysim.data.sources.sets import SOURCES
 from raysim.data.sources.table import NAMELESS
 from raysim.parts.errors import BadValue
@@ -120,10 +120,7 @@ def _table(path: Path) -> Iterator[Guess]:
 def _cells(path: Path) -> Cells:
     file = (matching(str(path)) or [str(path)])[0]
     with reading(file, "a CSV file"):
-        import pyarrow as pa
-
-        with pa.input_stream(str(file)) as content:
-            first = re.split(rb"[\r\n]", content.read(2**16), maxsplit=1)[0].decode()
+        first = first_line(Path(file))
     return Cells(max(",;\t|", key=lambda one: len(next(csv.reader([first], delimiter=one), []))))
 
 

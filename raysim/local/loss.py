@@ -2,12 +2,12 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import Field
 
 from raysim.parts.errors import BadInput
-from raysim.parts.own_function import Arguments, ImportPath, as_function, call, find, problems_of
+from raysim.parts.own_function import Arguments, ImportPath, call, find, problems_of
 from raysim.parts.part import Fraction, NonNegative, Part, Positive
 from raysim.terms import Tensor
 
@@ -171,8 +171,3 @@ class FunctionLoss(TrainingLoss):
 
 
 TRAINING_LOSSES: tuple[type[TrainingLoss], ...] = (CrossEntropy, Focal, BinaryCrossEntropy, OneHot, Huber, FunctionLoss)
-
-
-def spelled(value: Any) -> Any:
-    """Returns the block that the short form "my_module:loss" stands for, and any other value as it is."""
-    return as_function(value, TrainingLoss)

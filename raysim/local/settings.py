@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -41,17 +41,13 @@ class ParameterGroup(Schedulable):
     """Their weight decay. null: that of all."""
 
 
-class Grouped(NamedTuple):
-    """Settings of each entry of a trained vector."""
-
-    factors: Tensor | None  # (n,), of the learning rate; None: all are 1
-    decay: Tensor | float  # (n,), or one for all
-
-
-def grouped(groups: tuple[ParameterGroup, ...], weight_decay: float, net: Net, part: Trainable) -> Grouped:
-    """Returns what each entry of the part's vector is trained with. Raises BadValue if a pattern matches nothing."""
+def grouped(
+    groups: tuple[ParameterGroup, ...], weight_decay: float, net: Net, part: Trainable
+) -> tuple[Tensor | None, Tensor | float]:
+    """Returns the factors of the learning rate, (n,), of the entries of the part's vector, or None where all are 1; and
+    their weight decay, (n,), or one for all. Raises BadValue if a pattern matches nothing."""
     if not groups:
-        return Grouped(None, weight_decay)
+        return None, weight_decay
     factors, of_factors = part.flat()
     decay, of_decay = part.flat()
     factors.fill_(1.0)
@@ -69,7 +65,7 @@ def grouped(groups: tuple[ParameterGroup, ...], weight_decay: float, net: Net, p
                 if name in found:
                     factor.fill_(group.lr_factor)
                     decayed.fill_(weight_decay if group.weight_decay is None else group.weight_decay)
-    return Grouped(factors, decay)
+    return factors, decay
 
 
 _augmentation = partial(as_function, base=Augmentation)

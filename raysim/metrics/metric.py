@@ -10,7 +10,7 @@ from pydantic import Field
 
 from raysim.parts.errors import BadInput
 from raysim.parts.own import place_of
-from raysim.parts.own_function import Arguments, ImportPath, as_function, call, find, problems_of
+from raysim.parts.own_function import Arguments, ImportPath, call, find, problems_of
 from raysim.parts.part import Part
 from raysim.terms import Tensor
 
@@ -108,8 +108,3 @@ class FunctionMetric(Metric):
 
     def compute(self, outputs: Tensor, labels: Tensor) -> Any:
         return call(find(self.function), outputs, labels, given=self.args, offered={})
-
-
-def metric_block(value: Any) -> Any:
-    """Returns the block that the short form "my_module:metric" stands for, and any other value as it is."""
-    return as_function(value, Metric, "label", "larger_is_better")

@@ -118,7 +118,7 @@ def parameters_of(function: Callable[..., Any]) -> Mapping[str, inspect.Paramete
         return {}
 
 
-def as_function(value: Any, base: type, *kept: str) -> Any:
+def as_function(value: Any, base: type, kept: tuple[str, ...] = ()) -> Any:
     """Spells out the short form of a function: "my_module:name", or a block with that name, becomes {name: function,
     function: my_module:name}.
 

@@ -4,7 +4,6 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from raysim.local import Local
-from raysim.parts.own import path_of
 from raysim.parts.part import OneOf, Part, names_of, one_of
 from raysim.scenario.explain import walk
 from raysim.scenario.schema import Scenario
@@ -42,7 +41,8 @@ def kinds() -> tuple[Kind, ...]:
     blocks = [kind for kind in below if not kind.key.startswith("algorithm.")]
     for kind in below:
         # An optimiser, say, is one of `local` first, though some algorithms come before that in the file.
-        if not any(_classes(kind) <= _classes(other) for other in (*found, *(blocks if kind not in blocks else ()))):
+        others = (*found, *(blocks if kind not in blocks else ()))
+        if not any({*kind.parts} <= {*other.parts} for other in others):
             found.append(kind)
     # A schedule can stand for any number of an algorithm or of `local`; this is the one that it mostly stands for.
     return (*found, Kind("local.lr", schedules(), Local))
@@ -73,8 +73,3 @@ def find_keys(word: str, root: type[Part]) -> dict[str, dict[type[Part], Any]]:
         if path == word or (path.rpartition(".")[2] == word and not names_of(owner)):
             found.setdefault(path, {})[owner] = annotation
     return found
-
-
-def _classes(kind: Kind) -> set[str]:
-    """Returns where the parts of a kind are defined, which tells sources of data alike with and without clients."""
-    return set(map(path_of, kind.choice.parts))

@@ -1,21 +1,25 @@
 """The block `run` of a scenario: how long it lasts, when models are evaluated, and who is told."""
 
 import math
+from functools import partial
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from raysim.local import TrainingLoss
 from raysim.local.loss import TRAINING_LOSSES
-from raysim.local.loss import spelled as loss_block
 from raysim.metrics import METRICS, Metric
-from raysim.metrics.metric import metric_block
 from raysim.observers import OBSERVERS, TRACKERS, Observer, Tracker
+from raysim.parts.own_function import as_function
 from raysim.parts.part import Bytes, Clients, Count, OneOf, Part, Positive, Rounds, Seconds, Unit
 from raysim.world.clock import Horizon
 
 TRAVELS = ("bytes", "up_bytes", "down_bytes")
 """What `run.until` counts of messages."""
+
+# The short forms my_module:metric and my_module:loss.
+_metric = partial(as_function, base=Metric, kept=("label", "larger_is_better"))
+_loss = partial(as_function, base=TrainingLoss)
 
 
 class Until(Part):
@@ -130,10 +134,10 @@ class RunSettings(Part):
     those that they set aside (`data.validation`); they are the same clients each time. Progress then shows the mean
     over them, and searches tune on it. null: none. Clients that are `data.unseen` are all evaluated after the last
     round, whatever this says. With peers: the number of peers that are evaluated; null: all."""
-    metrics: tuple[Annotated[Metric, OneOf(METRICS), BeforeValidator(metric_block)], ...] = ()
+    metrics: tuple[Annotated[Metric, OneOf(METRICS), BeforeValidator(_metric)], ...] = ()
     """Metrics of all models that are evaluated, in addition to accuracy and loss: names, or custom functions as
     my_module:metric. All outputs of a model on a split are kept in memory for them."""
-    loss: Annotated[TrainingLoss, OneOf(TRAINING_LOSSES), BeforeValidator(loss_block)] | None = None
+    loss: Annotated[TrainingLoss, OneOf(TRAINING_LOSSES), BeforeValidator(_loss)] | None = None
     """Loss that training minimises, unless the algorithm says otherwise, and that evaluations show as `loss`: a name,
     or a custom function as my_module:loss. null: cross-entropy of labels, half the squared error of targets."""
     compare_updates: bool = False

@@ -10,15 +10,14 @@ from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from raysim.algorithms import ALGORITHMS, Central, Peer
 from raysim.clients import ClientGroup, ClientGroups
 from raysim.clients.capacity import Capacity, OwnSize
 from raysim.clients.group import architectures
-from raysim.data import SERVER_DATA, SOURCES, Federated, OneOfSources, Public, ServerData
+from raysim.data import SERVER_DATA, SOURCES, Public, ServerData, Source, require_clients
 from raysim.data.federation.server import NO_PUBLIC, NoServerData
-from raysim.data.sources.synthetic import Quadratic
 from raysim.local import Local
 from raysim.models import MODELS, ModelPart
 from raysim.models.module import model_block
@@ -68,7 +67,7 @@ class Scenario(Part):
     """Name of the runs, which their folders' names start with and reports show."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Seed of all draws: who holds which data, the first model, batches, delays, who is picked."""
-    data: Annotated[Federated | Quadratic, OneOfSources(SOURCES)]
+    data: Annotated[Source, OneOf(SOURCES), AfterValidator(require_clients)]
     """Data set, and who holds which of its samples."""
     server_data: Annotated[ServerData, OneOf(SERVER_DATA)] = NoServerData()
     """Samples that the server itself holds."""

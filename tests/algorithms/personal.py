@@ -15,8 +15,7 @@ from torch import nn
 from witness import Arrays, WitnessPool, execute
 
 from raysim import Result
-from raysim.data import Dataset, Split
-from raysim.data.federation.federated import Federated
+from raysim.data import Dataset, Source, Split
 from raysim.data.sources.synthetic import LinearRegression
 from raysim.models import MLP
 
@@ -68,7 +67,7 @@ def bilinear_clients(monkeypatch: pytest.MonkeyPatch) -> Raw:
     dataset = Dataset(train=split, test=split, num_classes=1, loss="squared_error")
     monkeypatch.setattr(MLP, "build", build)
     monkeypatch.setattr(LinearRegression, "load", lambda data: dataset)
-    monkeypatch.setattr(Federated, "divide", lambda data, train, generator: [np.array([0]), np.array([1])])
+    monkeypatch.setattr(Source, "divide", lambda data, train, generator: [np.array([0]), np.array([1])])
     return {
         "name": "bilinear",
         "data": {"name": "linear_regression", "clients": 2},

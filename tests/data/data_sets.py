@@ -6,13 +6,13 @@ import numpy as np
 from conftest import Raw
 from pydantic import TypeAdapter
 
-from raysim.data import SERVER_DATA, SOURCES, Dataset, Federation, OneOfSources, ServerData, federate, federated, loaded
+from raysim.data import SERVER_DATA, SOURCES, Dataset, Federation, ServerData, Source, federate, loaded
 from raysim.data.federation.server import NoServerData, Public
 from raysim.data.sources.images import Digits
-from raysim.parts.part import OneOf, Part, as_tuples
+from raysim.parts.part import OneOf, as_tuples
 from raysim.parts.rng import generator
 
-DATA: TypeAdapter[Any] = TypeAdapter(Annotated[Part, OneOfSources(SOURCES)])
+DATA: TypeAdapter[Any] = TypeAdapter(Annotated[Source, OneOf(SOURCES)])
 SERVER: TypeAdapter[Any] = TypeAdapter(Annotated[ServerData, OneOf(SERVER_DATA)])
 NO_SERVER = SERVER.validate_python("none")
 
@@ -37,5 +37,5 @@ def random_images(*shape: int) -> np.ndarray:
 
 
 def federation(seed: int = 0, public: Raw | None = None, **settings: Any) -> Federation:
-    data = federated(Digits).model_validate({"clients": 10, "partition": {"name": "iid"}, **settings})
+    data = Digits.model_validate({"clients": 10, "partition": {"name": "iid"}, **settings})
     return federate(data, NoServerData(), seed, Public(**(public or {})))

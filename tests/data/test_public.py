@@ -8,7 +8,7 @@ from conftest import digits
 from witness import worker_of
 
 from raysim import parse_scenario
-from raysim.data import Public, divided, federate, federated
+from raysim.data import Public, divided, federate
 from raysim.data.federation.partition import Iid
 from raysim.data.federation.server import NoServerData
 from raysim.data.sources.arrays import Arrays
@@ -18,7 +18,7 @@ from raysim.parts.rng import generator
 from raysim.terms import Moment
 from raysim.workers.workbench import Workbench
 
-DIGITS = federated(Digits).model_validate({"clients": 3, "partition": {"name": "iid"}})
+DIGITS = Digits.model_validate({"clients": 3, "partition": {"name": "iid"}})
 
 
 def shared(seed: int = 0, **settings: Any) -> Any:

@@ -11,7 +11,7 @@ from conftest import Raw, Simulate, digits, override
 from torch.nn import functional as F
 
 from raysim import ScenarioError, parse_scenario
-from raysim.data import Dataset, federate, federated
+from raysim.data import Dataset, federate
 from raysim.data.federation.server import NoServerData
 from raysim.data.sources.shakespeare import (
     BEGIN,
@@ -48,7 +48,7 @@ def said(role: str) -> str:
 
 
 def part(path: Path, **settings: Any) -> Shakespeare:
-    return federated(Shakespeare).model_validate({"path": str(path), "clients": 1, **settings})
+    return Shakespeare.model_validate({"path": str(path), "clients": 1, **settings})
 
 
 def load(path: Path, **settings: Any) -> Dataset:

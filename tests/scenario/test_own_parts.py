@@ -17,7 +17,7 @@ from same_bits import same_on_ray
 
 import raysim
 from raysim.algorithms import DecFedAvg, FedAvg
-from raysim.data import Quadratic, Source, federated
+from raysim.data import Quadratic
 from raysim.models import MLP, Vector
 from raysim.parts import own
 from raysim.scenario import RunSettings, Scenario
@@ -106,7 +106,7 @@ def objects(raw: Any, module: Any = toys_parts) -> Any:
     if not str(raw.get("name")).startswith("toys_parts:"):
         return block
     part = getattr(module, block.pop("name").partition(":")[2])
-    return (federated(part) if issubclass(part, Source) else part)(**block)
+    return part(**block)
 
 
 KINDS = {kind.key: kind.choice for kind in kinds() if kind.choice.bases[0].__name__ != "Images"}

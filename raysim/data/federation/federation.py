@@ -6,15 +6,14 @@ from typing import Literal
 import numpy as np
 
 from raysim.data.dataset import IGNORED, Dataset, Split
-from raysim.data.federation.federated import Federated
 from raysim.data.federation.holdings import Holdings, distinct, divide_alike, hold_out, set_aside
 from raysim.data.federation.server import NO_PUBLIC, Public, ServerData, ServerSamples
 from raysim.data.federation.skew import FeatureSkew, mislabel
 from raysim.data.loaded import load
 from raysim.data.named import NamedArrays
 from raysim.data.sources.inputs import scaled_by
+from raysim.data.sources.source import Source
 from raysim.data.sources.subset import first_rows, held_out_size
-from raysim.data.sources.synthetic import Quadratic
 from raysim.parts.errors import BadValue, located
 from raysim.parts.rng import Stream, generator
 
@@ -130,7 +129,7 @@ class Federation(Dataset):
         return {"client": client.astype(np.int32), "split": split, "label": label.astype(np.int32), "samples": samples}
 
 
-def federate(data: Federated | Quadratic, server_data: ServerData, seed: int, public: Public = NO_PUBLIC) -> Federation:
+def federate(data: Source, server_data: ServerData, seed: int, public: Public = NO_PUBLIC) -> Federation:
     """Loads the data set and divides it among the clients, the server and the public samples.
 
     Each of them has its own random draws from the seed. Raises BadInput if the data are not on this machine, damaged,
@@ -142,7 +141,7 @@ def federate(data: Federated | Quadratic, server_data: ServerData, seed: int, pu
 
 
 def divide(
-    dataset: Dataset, data: Federated | Quadratic, server_data: ServerData, seed: int, public: Public = NO_PUBLIC
+    dataset: Dataset, data: Source, server_data: ServerData, seed: int, public: Public = NO_PUBLIC
 ) -> Federation:
     """Divides a loaded data set as `federate` does. Raises BadInput if the settings do not fit it."""
     with located("data.partition"):
@@ -182,7 +181,7 @@ def divide(
     )
 
 
-def _require_samples(data: Federated | Quadratic, evaluated: int, validation: int) -> None:
+def _require_samples(data: Source, evaluated: int, validation: int) -> None:
     """Raises ValueError if there are no samples for what needs some. evaluated, validation: their numbers."""
     if not evaluated:
         text = "must leave test samples that evaluate models, got none that is some client's"
@@ -192,7 +191,7 @@ def _require_samples(data: Federated | Quadratic, evaluated: int, validation: in
         raise BadValue(f"{text}; give clients more of them, or leave it out", "validation")
 
 
-def _shared(data: Federated | Quadratic, dataset: Dataset, public: Public) -> tuple[Split, np.ndarray]:
+def _shared(data: Source, dataset: Dataset, public: Public) -> tuple[Split, np.ndarray]:
     """Returns the samples that public ones are drawn from, and at which of their rows the training samples are."""
     if public.split == "test":
         return dataset.test, np.empty(0, dtype=np.int64)
@@ -217,9 +216,9 @@ def _validation(share: float, of_clients: Split, server: ServerSamples, seed: in
     return replace(server, split=server.split.take(kept)), of_clients.with_others(server.split.take(aside))
 
 
-def _labels(data: Federated | Quadratic, dataset: Dataset, held: Holdings, seed: int) -> np.ndarray:
+def _labels(data: Source, dataset: Dataset, held: Holdings, seed: int) -> np.ndarray:
     """Returns the training labels, of which some are wrong if the settings say so."""
-    if isinstance(data, Quadratic) or not data.label_noise:
+    if not data.label_noise:
         return dataset.train.y
     if dataset.loss != "cross_entropy" or dataset.train.y.ndim > 1:
         raise BadValue("must be 0, because these data have no label for each sample; leave it out", "label_noise")
@@ -231,7 +230,7 @@ def _labels(data: Federated | Quadratic, dataset: Dataset, held: Holdings, seed:
     return mislabel(dataset.train.y, held, data.noise_shares(seed), dataset.num_classes, seed, data.noisy_labels)
 
 
-def _skew(data: Federated | Quadratic, dataset: Dataset) -> FeatureSkew | None:
+def _skew(data: Source, dataset: Dataset) -> FeatureSkew | None:
     skew: FeatureSkew | None = data.skew
     if skew and isinstance(x := dataset.train.x, NamedArrays):
         text = f"{skew.name} changes one array of inputs, got several: {', '.join(x.keys())}; leave it out"
@@ -244,16 +243,13 @@ def _skew(data: Federated | Quadratic, dataset: Dataset) -> FeatureSkew | None:
     return skew
 
 
-def _divide(
-    data: Federated | Quadratic, dataset: Dataset, seed: int
-) -> tuple[Holdings, Holdings, Literal["train", "test"]]:
+def _divide(data: Source, dataset: Dataset, seed: int) -> tuple[Holdings, Holdings, Literal["train", "test"]]:
     """Returns what clients train on, what they test on, and the split that they test on."""
     parts = data.divide(dataset.train, generator(seed, "partition"))
     if not any(map(len, parts[: data.participants])):
         text = f"a client that trains must get samples, got none for any of {data.participants}"
         raise BadValue(f"{text}; give some to one of them at least")
     if data.local_test == "test":
-        assert isinstance(data, Federated)
         draws = generator(seed, "test partition")
         tests = divide_alike(dataset.train, parts, dataset.test, data.partition.column, draws)
         return Holdings.by_client(parts), tests, "test"

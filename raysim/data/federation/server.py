@@ -2,10 +2,10 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
-from pydantic import Field, GetJsonSchemaHandler
+from pydantic import Field, GetJsonSchemaHandler, model_validator
 from pydantic_core import CoreSchema
 
 from raysim.data.dataset import Dataset, Split
@@ -15,6 +15,7 @@ from raysim.data.named import by_name, shape_of, shape_text
 from raysim.data.sources.images import Images
 from raysim.data.sources.pixels import fit
 from raysim.data.sources.sets import IMAGES
+from raysim.data.sources.source import DIVIDES
 from raysim.data.sources.subset import rows_by_value
 from raysim.parts.errors import BadValue, located
 from raysim.parts.part import OneOf, Part, Positive, Samples, Unit
@@ -121,6 +122,13 @@ class OutOfDomain(ServerData):
     reference: Annotated[int, Field(ge=0), Unit("samples")] = 0
     """Number of the clients' test samples that are set aside, to fill column `similarity` of the table of steps. It
     costs a pass through them and the server's samples in each step, which counts as the server's work. 0: none."""
+
+    @model_validator(mode="after")
+    def _holds_all(self) -> Self:
+        usual = type(self.data).model_fields
+        if more := [key for key in DIVIDES if getattr(self.data, key) != usual[key].default]:
+            raise BadValue("must be left out, because the server alone holds these samples", f"data.{more[0]}")
+        return self
 
     def draw(self, dataset: Dataset, available: Rows, generator: np.random.Generator) -> tuple[ServerSamples, Rows]:
         """Returns samples of the other data set, and rows for reference. Raises ValueError if there are too few."""

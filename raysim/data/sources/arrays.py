@@ -1,7 +1,6 @@
 """Arrays that a user brings, in an .npz file or in memory."""
 
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -33,7 +32,7 @@ class Arrays(RawSamples):
 
     @classmethod
     def of(cls, arrays: Mapping[str, Any], **keys: Any) -> Self:
-        """Makes the data of arrays, tensors or series in memory. keys: the others, those of `Federated` among them."""
+        """Makes the data of arrays, tensors or series in memory. keys: the others, such as clients=10."""
         return cls(arrays={name: InMemory.of(values) for name, values in arrays.items()}, **keys)
 
     @field_serializer("arrays")
@@ -45,9 +44,6 @@ class Arrays(RawSamples):
         if (self.path is None) == (self.arrays is None):
             raise ValueError("must have exactly one of `path` and `arrays`; give the file, or arrays from Python")
         return self
-
-    def reads(self) -> Iterable[str | Path]:
-        return () if self.path is None else (self.path,)
 
     def load(self) -> Dataset:
         """Makes the data set of the arrays. Raises FileNotFoundError if the file is missing, ValueError if not fit."""

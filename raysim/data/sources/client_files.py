@@ -1,21 +1,23 @@
 """Folders with a file for each client, as PFLlib and many scripts leave them."""
 
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
 
 from raysim.data.dataset import Dataset
+from raysim.data.federation.partition import Natural
 from raysim.data.sources.image_folder import TEST
 from raysim.data.sources.inputs import require_same_kind
 from raysim.data.sources.labels import one_axis, require_alike
 from raysim.data.sources.leaf import Samples, as_splits
 from raysim.data.sources.raw_samples import RawSamples
 from raysim.data.sources.reading import PlainUnpickler, files_below, load_npz, read_header, reading
+from raysim.data.sources.source import LocalTest, Partition
 from raysim.parts.errors import BadValue, MissingFile
 from results.location import location
 
@@ -34,13 +36,14 @@ class ClientFiles(RawSamples):
     first of `testing`, `val`, `valid`, `validation`, `dev` and `eval`; without any, a share of the samples tests, and
     without `train`, the files are in the folder itself."""
 
-    usual: ClassVar[Mapping[str, Any]] = {"partition": {"name": "natural", "by": "file"}, "local_test": "test"}
+    partition: Partition = Natural(by="file")
+    local_test: LocalTest = "test"
 
     @property
     def divisible_by(self) -> tuple[str, ...] | None:
         return ("label", "file") if self.task == "classes" else None
 
-    def reads(self) -> Iterable[Path]:
+    def reads(self) -> Sequence[Path]:
         return [file for files in self._files() for file in files]
 
     def load(self) -> Dataset:

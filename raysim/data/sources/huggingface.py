@@ -1,6 +1,5 @@
 """Data sets of the Hugging Face library `datasets`, saved in a folder."""
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -39,9 +38,6 @@ class HuggingFace(RawSamples):
     """Column of the inputs; not used where `inputs` names several."""
     label: str = "label"
     """Column of the labels."""
-
-    def reads(self) -> Iterable[str | Path]:
-        return (self.path,)
 
     def load(self) -> Dataset:
         """Loads the splits. Raises FileNotFoundError or ValueError, saying what to do, if they are not as said."""

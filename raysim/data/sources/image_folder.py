@@ -42,9 +42,6 @@ class ImageFolder(Images):
     test_share: Share = 0.1
     """Share of each class's images that is the test set; used only if there is no folder of test images."""
 
-    def reads(self) -> tuple[str]:
-        return (self.path,)
-
     def load(self) -> Dataset:
         """Loads uint8 images (n, size, size, 3). Raises FileNotFoundError, saying what to do, if there are none."""
         folder = location(self.path).expanduser()

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -13,29 +13,23 @@ from raysim.parts.errors import BadValue
 from raysim.terms import Inputs
 
 As = Literal["images_first", "images_last", "series", "volumes", "tokens", "features"]
-KINDS: dict[str, Inputs] = {
-    "images_first": "images",
-    "images_last": "images",
-    "series": "series",
-    "volumes": "volumes",
-    "tokens": "text",
-    "features": "features",
-}
-_AXES = {
-    "images_first": (3, 4),
-    "images_last": (3, 4),
-    "series": (2, 3),
-    "volumes": (5,),
-    "tokens": (2,),
-    "features": (1, 2),
-}
-_SAYS = {
-    "images_first": "(n, channels, height, width), or (n, height, width)",
-    "images_last": "(n, height, width, channels), or (n, height, width)",
-    "series": "(n, steps, sensors): each sensor is scaled by itself",
-    "volumes": "(n, channels, depth, height, width)",
-    "tokens": "(n, length)",
-    "features": "(n, features), or (n,)",
+
+
+class _Form(NamedTuple):
+    """What inputs that are said to be of a form are, how many axes they may have, and what these are."""
+
+    kind: Inputs
+    axes: tuple[int, ...]
+    says: str
+
+
+FORMS = {
+    "images_first": _Form("images", (3, 4), "(n, channels, height, width), or (n, height, width)"),
+    "images_last": _Form("images", (3, 4), "(n, height, width, channels), or (n, height, width)"),
+    "series": _Form("series", (2, 3), "(n, steps, sensors): each sensor is scaled by itself"),
+    "volumes": _Form("volumes", (5,), "(n, channels, depth, height, width)"),
+    "tokens": _Form("text", (2,), "(n, length)"),
+    "features": _Form("features", (1, 2), "(n, features), or (n,)"),
 }
 _ENDS = (1, 3)  # channels of images, grey or of colours
 
@@ -52,11 +46,11 @@ def kind_of(x: np.ndarray, said: As | None) -> As | None:
 
 def question(x: np.ndarray) -> Open:
     """Asks what inputs are for which there is no rule."""
-    answers = [key for key, axes in _AXES.items() if x.ndim in axes]
+    answers = {f"inputs: {key}": form.says for key, form in FORMS.items() if x.ndim in form.axes}
     if not answers:
         raise BadValue(f"inputs must have 1 to 5 axes, got shape {x.shape!r}; reshape them", "inputs")
     text = f"must say what x are, {x.dtype} of shape {x.shape!r}"
-    return Open("inputs", text, {f"inputs: {key}": _SAYS[key] for key in answers})
+    return Open("inputs", text, answers)
 
 
 def require_numbers(x: Any, what: str) -> None:
@@ -75,18 +69,19 @@ def stored(x: Any, kind: str, what: str, exact: bool) -> Any:
     """
     if isinstance(x, NamedArrays):
         return NamedArrays({name: _by_itself(array, f"{what} {name!r}") for name, array in x.items()})
-    if x.ndim not in _AXES[kind]:
-        axes = " or ".join(map(str, _AXES[kind]))
+    form = FORMS[kind]
+    if x.ndim not in form.axes:
+        axes = " or ".join(map(str, form.axes))
         must = f"{what} must have {axes} axes for `inputs: {kind}`, got shape {x.shape!r}"
         raise BadValue(f"{must}; reshape them, or correct `inputs`")
     if kind == "tokens":
         return _tokens(x, what)
-    pixels = KINDS[kind] == "images" and x.dtype == np.uint8
+    pixels = form.kind == "images" and x.dtype == np.uint8
     if not pixels:
         single = single_of(x)
         require_finite(x, single, what)
         x = x.astype(np.float64) if exact and np.result_type(x, np.float32) != np.float32 else single
-    if KINDS[kind] == "images" and x.ndim == 3:
+    if form.kind == "images" and x.ndim == 3:
         x = x[:, None] if kind == "images_first" else x[..., None]
     elif x.ndim == 1 or (kind == "series" and x.ndim == 2):
         x = x[..., None]

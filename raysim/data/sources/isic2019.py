@@ -41,9 +41,6 @@ class Isic2019(Images):
     def classes(self) -> int:
         return len(CLASSES)
 
-    def reads(self) -> tuple[str]:
-        return (self.path,)
-
     def load(self) -> Dataset:
         """Loads uint8 images (n, size, size, 3). Raises FileNotFoundError, saying what to do, if a file is missing."""
         table = location(self.path).expanduser() / LABELS

@@ -2,19 +2,20 @@
 
 import json
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
 
 from raysim.data.dataset import Dataset, Split
+from raysim.data.federation.partition import Natural
 from raysim.data.sources.images import Images
 from raysim.data.sources.labels import joined_labels
 from raysim.data.sources.pixels import read_images
 from raysim.data.sources.reading import files_below
-from raysim.data.sources.source import Share
+from raysim.data.sources.source import LocalTest, Partition, Share
 from raysim.data.sources.subset import held_out_size
 from raysim.parts.errors import BadValue, MissingFile
 from raysim.parts.part import Clients, Pixels
@@ -22,7 +23,6 @@ from raysim.parts.rng import generator
 from results.location import location
 
 Samples = tuple[np.ndarray, np.ndarray]  # x (n, ...) and y (n, ...) of one user
-OF_USERS = {"partition": "natural", "local_test": "test"}  # each user is a client, and tests on its test samples
 FEMNIST_LABELS = 62
 Convert = Callable[[list[Any], list[Any]], Samples]
 
@@ -84,7 +84,8 @@ class LeafImages(Images):
     test_share: Share = 0.1
     """Share of each user's samples that is the test set; used if LEAF's folder has `all_data` only."""
 
-    usual: ClassVar[Mapping[str, str]] = OF_USERS
+    partition: Partition = Natural()
+    local_test: LocalTest = "test"
 
     @property
     @abstractmethod
@@ -95,7 +96,7 @@ class LeafImages(Images):
     def convert(self, x: list[Any], y: list[Any]) -> Samples:
         """Turns the lists that a user has in the files into what `pixels` takes, and into labels, int64 (n,)."""
 
-    def reads(self) -> Iterable[Path]:
+    def reads(self) -> Sequence[Path]:
         folders = [location(self.path).expanduser() / name for name in ("train", "test", "all_data")]
         return [folder for folder in folders if folder.is_dir()]
 

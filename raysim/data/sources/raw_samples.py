@@ -14,7 +14,7 @@ from raysim.data.named import NamedArrays, are_pixels, by_name, shape_of, shape_
 from raysim.data.sources.images import Images
 from raysim.data.sources.in_memory import as_array
 from raysim.data.sources.inputs import (
-    KINDS,
+    FORMS,
     As,
     kind_of,
     named_or_plain,
@@ -73,7 +73,7 @@ class RawSamples(Images):
     def holds(self) -> tuple[Inputs, ...]:  # type: ignore[override]
         if isinstance(self.inputs, tuple):
             return ("named",)
-        return ("images", "features") if self.inputs is None else (KINDS[self.inputs],)
+        return ("images", "features") if self.inputs is None else (FORMS[self.inputs].kind,)
 
     @property
     def classes(self) -> int | None:
@@ -116,7 +116,8 @@ class RawSamples(Images):
                 f"`size` and `channels` must be null unless inputs are images of bytes (uint8), got "
                 f"{_in_words(xs[0])}; leave them out, or give bytes"
             )
-        meaning = Meaning(InputMeaning.of(of_train.x, kind=KINDS.get(str(kind))), labels, unused=tuple(unused))
+        inputs = InputMeaning.of(of_train.x, kind=None if named else FORMS[str(kind)].kind)
+        meaning = Meaning(inputs, labels, unused=tuple(unused))
         scales = standard and not named and of_train.x.dtype.kind == "f"
         return Dataset(of_train, of_test, labels.outputs, loss=LOSSES[labels.task], meaning=meaning, standardise=scales)
 

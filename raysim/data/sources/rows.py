@@ -115,8 +115,7 @@ def _csv(file: str, cells: Cells, columns: Sequence[str]) -> pa.Table:
 
     delimiter = cells.delimiter or ("\t" if ".tsv" in Path(file).suffixes else ",")
     with local_copy(location(file)) as copy:
-        with pa.input_stream(str(copy)) as content:
-            first = re.split(rb"[\r\n]", content.read(2**16), maxsplit=1)[0].decode()
+        first = first_line(copy)
         other = max(_BETWEEN, key=first.count)
         if cells.delimiter is None and delimiter not in first and other in first:
             text = f"{file!r} must have {_named(delimiter)} between its cells, got {first[:80]!r} as its line of names"
@@ -137,6 +136,14 @@ def _csv(file: str, cells: Cells, columns: Sequence[str]) -> pa.Table:
             return read(True)
         except pa.ArrowInvalid:
             return read(False)  # whose errors have the number of the line
+
+
+def first_line(file: Path) -> str:
+    """Returns the first line of a CSV file, which may be compressed."""
+    import pyarrow as pa
+
+    with pa.input_stream(str(file)) as content:
+        return re.split(rb"[\r\n]", content.read(2**16), maxsplit=1)[0].decode()
 
 
 def _json(file: str, cells: Cells, columns: Sequence[str]) -> pa.Table:

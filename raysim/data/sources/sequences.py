@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -11,15 +11,6 @@ from raysim.data.dataset import IGNORED
 from raysim.data.named import NamedArrays
 from raysim.data.sources.tokenizers import Tokens
 from raysim.parts.errors import BadValue
-
-
-class Wanted(NamedTuple):
-    """What samples are to be like."""
-
-    length: int  # most tokens of a sample
-    pack: bool
-    answers: bool  # whether only answers are predicted
-    causal: bool  # whether each place predicts the next token
 
 
 @dataclass(frozen=True)
@@ -60,43 +51,46 @@ class Sequences:
 def arranged(
     tokens: Tokens,
     texts: Sequence[tuple[str, str]],
-    wanted: Wanted,
-    place: Callable[[int], str],
     columns: dict[str, np.ndarray],
+    place: Callable[[int], str],
+    *,
+    length: int,
+    pack: bool = False,
+    answers: bool = False,
+    causal: bool = False,
 ) -> Sequences:
     """Returns the samples of texts, each with its answer or with "".
 
-    place: says where a row is, for errors. columns: values of the rows. Raises ValueError for a text without tokens,
-    and for an answer that is too long.
+    columns: values of the rows. place: says where a row is, for errors. length: most tokens of a sample. pack: whether
+    texts are joined. answers: whether only answers are predicted. causal: whether each place predicts the next token.
+    Raises ValueError for a text without tokens, and for an answer that is too long.
     """
     questions = _encoded(tokens, [question for question, _ in texts])
-    answers = _encoded(tokens, [answer for _, answer in texts]) if wanted.answers else [questions[0][:0]] * len(texts)
-    end = () if tokens.end is None or not wanted.causal else (tokens.end,)
+    replies = _encoded(tokens, [answer for _, answer in texts]) if answers else [questions[0][:0]] * len(texts)
+    end = () if tokens.end is None or not causal else (tokens.end,)
     pairs, cut = [], 0
-    for row, (question, answer) in enumerate(zip(questions, answers, strict=True)):
-        if len(answer if wanted.answers else question) == 0:
-            what = "an answer" if wanted.answers else "a text"
+    for row, (question, answer) in enumerate(zip(questions, replies, strict=True)):
+        if len(answer if answers else question) == 0:
+            what = "an answer" if answers else "a text"
             raise BadValue(f"{place(row)} must have {what} of a token or more, got none; fill it, or drop the row")
-        before, after = tokens.prefix, () if wanted.causal else tokens.suffix
-        room = wanted.length + wanted.causal - len(before) - len(after)  # the last token of a causal sample is a label
+        before, after = tokens.prefix, () if causal else tokens.suffix
+        room = length + causal - len(before) - len(after)  # the last token of a causal sample is a label
         whole = np.concatenate([question, answer, end]).astype(np.int32)
-        start = len(before) + len(question) if wanted.answers else 0
-        if len(whole) > room and not wanted.pack:
+        start = len(before) + len(question) if answers else 0
+        if len(whole) > room and not pack:
             cut += 1
-            if wanted.answers:
+            if answers:
                 if len(answer) + len(end) >= room:
-                    must = f"must have an answer of fewer tokens than data.length, {wanted.length}, got {len(answer)}"
+                    must = f"must have an answer of fewer tokens than data.length, {length}, got {len(answer)}"
                     raise BadValue(f"{place(row)} {must}; raise `length`, or drop the row", "length")
                 start -= len(whole) - room
                 whole = whole[-room:]
             whole = whole[:room]
         pairs.append((np.concatenate([before, whole, after]).astype(np.int32), start))
-    notes = (f"data.length: {cut} of {len(texts)} texts have more than {wanted.length} tokens, and are cut",) * bool(
-        cut
-    )
-    if wanted.pack:
-        return _packed(pairs, wanted.length, columns)
-    if not wanted.causal:
+    notes = (f"data.length: {cut} of {len(texts)} texts have more than {length} tokens, and are cut",) * bool(cut)
+    if pack:
+        return _packed(pairs, length, columns)
+    if not causal:
         return Sequences([ids for ids, _ in pairs], [], columns, tokens.padding, notes=notes)
     for short in (row for row, (ids, _) in enumerate(pairs) if len(ids) < 2):
         raise BadValue(f"{place(short)} must have two tokens, so that one predicts the other, got one; drop the row")

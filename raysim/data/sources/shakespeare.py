@@ -1,7 +1,6 @@
 """Plays, divided by role (McMahan et al., Communication-Efficient Learning of Deep Networks, AISTATS 2017)."""
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from string import ascii_letters, digits
 from typing import Annotated, Any, ClassVar, Literal
@@ -11,8 +10,9 @@ from numpy.lib.stride_tricks import sliding_window_view
 from pydantic import Field
 
 from raysim.data.dataset import Dataset
-from raysim.data.sources.leaf import OF_USERS, Samples, as_splits, read_users
-from raysim.data.sources.source import Share, Source
+from raysim.data.federation.partition import Natural
+from raysim.data.sources.leaf import Samples, as_splits, read_users
+from raysim.data.sources.source import LocalTest, Partition, Share, Source
 from raysim.data.sources.subset import first
 from raysim.parts.errors import BadValue, MissingFile
 from raysim.parts.part import Count, Unit
@@ -78,9 +78,10 @@ class Shakespeare(Source):
     """Share of each role's text that is for testing. For text files only."""
     min_samples: Annotated[Count, Unit("samples")] = 1
     """Number of training windows that a role must have; roles with fewer are left out."""
+    partition: Partition = Natural()
+    local_test: LocalTest = "test"
 
     holds: ClassVar[tuple[Inputs, ...]] = ("text",)
-    usual: ClassVar[Mapping[str, str]] = OF_USERS
 
     @property
     def classes(self) -> int:
@@ -89,9 +90,6 @@ class Shakespeare(Source):
     @property
     def divisible_by(self) -> tuple[str, ...]:
         return ("user",) if self.targets == "every" else ("label", "user")
-
-    def reads(self) -> tuple[str]:
-        return (self.path,)
 
     def load(self) -> Dataset:
         """Loads the windows. x: ids, int16 (n, length). y: ids of what is predicted, int64, (n, length) or (n,)."""

@@ -1,14 +1,12 @@
 """Data that are drawn, or given in the scenario: a linear regression, and clients with quadratic losses."""
 
-from collections.abc import Mapping
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from raysim.data.dataset import Dataset, Split
 from raysim.data.sources.source import Source
-from raysim.data.sources.subset import rows_by_value
 from raysim.parts.part import Count, NonNegative, Samples
 from raysim.parts.rng import generator
 from raysim.terms import Inputs
@@ -28,6 +26,8 @@ class Quadratic(Source):
     """
 
     name: str = "quadratic"
+    clients: Annotated[int, Field(ge=0)] = 0
+    """Number of clients: that of the centers. It need not be given."""
     centers: Annotated[tuple[Vector, ...], Field(min_length=1, examples=[[[1.0, 2.0], [3.0, 4.0]]])]
     """The vectors a_i, one per client; a bare number is a vector of length 1."""
     curvatures: tuple[NonNegative, ...] | None = None
@@ -39,14 +39,22 @@ class Quadratic(Source):
 
     holds: ClassVar[tuple[Inputs, ...]] = ("functions",)
     has_test_set: ClassVar[bool] = False
-    local_test: ClassVar[float] = 0.0
-    validation: ClassVar[float] = 0.0
-    unseen: ClassVar[float] = 0.0
-    label_noise: ClassVar[float] = 0.0
-    skew: ClassVar[None] = None
+    has_clients: ClassVar[bool] = True
+
+    @model_validator(mode="before")
+    @classmethod
+    def _clients(cls, given: Any) -> Any:
+        """Makes each center a client."""
+        if not isinstance(given, dict) or not isinstance(given.get("centers"), list | tuple):
+            return given
+        return {"clients": len(given["centers"]), "partition": {"name": "natural", "by": "client"}, **given}
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
+        if self.clients != len(self.centers):
+            raise ValueError(
+                f"`clients` must be left out: each of {len(self.centers)} centers is one, got {self.clients}"
+            )
         for key in ("curvatures", "slopes", "samples"):
             values = getattr(self, key)
             if values is not None and len(values) != self.clients:
@@ -63,16 +71,6 @@ class Quadratic(Source):
         return 0
 
     @property
-    def clients(self) -> int:
-        """Number of clients."""
-        return len(self.centers)
-
-    @property
-    def participants(self) -> int:
-        """Number of clients that may take part in training: all of them."""
-        return self.clients
-
-    @property
     def size(self) -> int:
         """Length of the vector x."""
         return len(_row(self.centers[0]))
@@ -86,14 +84,6 @@ class Quadratic(Source):
         client = np.repeat(np.arange(self.clients), self.samples or 1)
         split = Split(functions[client], client, {"client": client})
         return Dataset(train=split, test=split, num_classes=0, loss="quadratic")
-
-    def divide(self, train: Split, generator: np.random.Generator) -> list[np.ndarray]:
-        """Returns the rows of each client, int64."""
-        return rows_by_value(train.columns["client"])
-
-    def division_problems(self) -> list[str]:
-        """Returns nothing: the checks of the fields find every problem."""
-        return []
 
 
 class LinearRegression(Source):
@@ -116,7 +106,6 @@ class LinearRegression(Source):
 
     holds: ClassVar[tuple[Inputs, ...]] = ("features",)
     has_test_set: ClassVar[bool] = False
-    usual: ClassVar[Mapping[str, str]] = {"partition": "iid"}
 
     @property
     def classes(self) -> int:

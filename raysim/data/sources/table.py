@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
@@ -95,7 +95,7 @@ class Table(Source):
             raise ValueError("must have one of `features` and `exclude`, which is for all other columns; leave one out")
         return self
 
-    def reads(self) -> Iterable[str | Path]:
+    def reads(self) -> Sequence[str | Path]:
         patterns = [pattern for pattern in (self.path, self.test_path) if pattern is not None]
         return [path for pattern in patterns for path in matching(pattern)]
 

@@ -1,6 +1,6 @@
 """Texts in your files, as tokens: for language models and classifiers."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from string import Formatter
@@ -17,7 +17,7 @@ from raysim.data.sources.inputs import named_or_plain
 from raysim.data.sources.labels import Said, labels_of
 from raysim.data.sources.reading import matching
 from raysim.data.sources.rows import Cells, Rows
-from raysim.data.sources.sequences import Sequences, Wanted, arranged
+from raysim.data.sources.sequences import Sequences, arranged
 from raysim.data.sources.source import Share, Source
 from raysim.data.sources.subset import tested
 from raysim.data.sources.text_rows import read_rows
@@ -77,7 +77,7 @@ class Text(Source):
     def divisible_by(self) -> tuple[str, ...]:
         return (*(("label",) if self.task == "classify" else ()), *self.sides)
 
-    def reads(self) -> Iterable[str | Path]:
+    def reads(self) -> Sequence[str | Path]:
         files: list[str | Path] = []
         for path in (self.path, self.test_path):
             if path is not None:
@@ -105,11 +105,12 @@ class Text(Source):
         rows = [one.with_places(self.sides) for one in found if one is not None]
         texts = [self._texts(some, self._named) for some in rows]
         tokens = self.tokenizer.fitted([question + answer for question, answer in texts[0]])
-        wanted = Wanted(self.length, self.pack, self.answer is not None, self.task == "causal")
+        wanted: Any = {"length": self.length, "pack": self.pack, "causal": self.task == "causal"}
+        wanted["answers"] = self.answer is not None
         sides = [{name: plain(some.table, name) for name in self.sides} for some in rows]
         made = [
-            arranged(tokens, pairs, wanted, some.place, columns)
-            for pairs, some, columns in zip(texts, rows, sides, strict=True)
+            arranged(tokens, pairs, columns, some.place, **wanted)
+            for pairs, columns, some in zip(texts, sides, rows, strict=True)
         ]
         labels = None if self.label is None else [plain(some.table, self.label) for some in rows]
         return self._dataset(tokens, made, labels, rows[0].unused)
@@ -157,7 +158,7 @@ class Text(Source):
         with local_copy(folder / TOKENIZER) as copy:
             known = InFolder(path=str(copy)).fitted([])
         (width,) = inputs.shape["input_ids"]
-        made = arranged(known, self._texts(rows), Wanted(width, False, False, False), rows.place, {})
+        made = arranged(known, self._texts(rows), {}, rows.place, length=width)
         return made.inputs(made.ids(width), made.mask(width))
 
     def _texts(self, rows: Rows, beside: tuple[str, ...] = ()) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ makes texts, numbers and arrays only, and works without torch.
 import gzip
 import io
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -61,7 +61,7 @@ class Vision(Images):
             return [*super().problems(), f"`download`: {text}"]
         return super().problems()
 
-    def reads(self) -> Iterable[Path]:
+    def reads(self) -> Sequence[Path]:
         return [self._path(file) for file in self.train_files + self.test_files]
 
     def content(self, file: str) -> bytes:
