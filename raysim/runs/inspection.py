@@ -22,6 +22,7 @@ from raysim.scenario import Scenario
 from raysim.terms import Shapes
 from results.location import is_local, location
 from results.summary import guarantee_of
+from results.texts import count
 
 _HAPPENINGS = 20  # how many happenings of a timeline a check follows
 _SMALL = 2**28  # bytes of files that are read without being asked for
@@ -91,7 +92,12 @@ def _guarantee(scenario: Scenario, federation: Federation) -> tuple[str, ...]:
     family = family_of(scenario)
     recorder: Any = family.recorder(Nowhere())
     deque(family.dry(recorder, federation, lambda: family.worker(federation).cost()), maxlen=0)
-    return tuple(filter(None, [guarantee_of(recorder.outcome()["privacy"])]))
+    outcome = recorder.outcome()
+    told = [guarantee_of(outcome["privacy"])]
+    if outcome["ended_by"] == "epsilon":
+        steps = count(outcome["totals"]["steps"], "server step")
+        told.append(f"the run ends after {steps}, because one more would take more than privacy.epsilon")
+    return tuple(filter(None, told))
 
 
 def guarantee(scenario: Scenario) -> tuple[str, ...]:

@@ -348,6 +348,10 @@ def test_check_tells_epsilon_and_the_noise_that_meets_one(simulate: Simulate, tm
     told = simulate(PRIVATE, "--dry").info["privacy"]
     answer = command("check", tmp_path / "private.yaml", "--data")
     assert f"privacy: epsilon {told['epsilon']:.7g} for the most exposed client" in answer.output
+    limit = told["epsilon"] * 0.8
+    steps = simulate(override(PRIVATE, privacy__epsilon=limit), "--dry").info["totals"]["steps"]
+    answer = command("check", tmp_path / "private.yaml", "--data", "--set", f"privacy.epsilon={limit}")
+    assert f"privacy: the run ends after {steps} server steps, because one more would take" in answer.output
     meant = simulate(override(PRIVATE, release__multiplier="auto", privacy__epsilon=4.0), "--dry").info["privacy"]
     answer = command("check", tmp_path / "private.yaml", "--epsilon", "4")
     assert f"noise multiplier {meant['multiplier']:.7g}" in answer.output
