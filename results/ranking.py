@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from results.chance import learned
 from results.keys import Value, varying
-from results.measure import Measure
+from results.measure import TOTALS, Measure
 from results.reader import Run
 from results.run_set import RunSet
 from results.score import Censored, Numbers
@@ -143,7 +143,8 @@ def _conditions(run: Run, metric: str, measure: Measure) -> dict[str, Value]:
 
 def unlike(runs: RunSet, metrics: Iterable[str], measure: Measure) -> Iterator[str]:
     """Yields a line that names the keys in which runs are so different that they are not ranked against each other."""
-    every = [{k: v for metric in metrics for k, v in _conditions(run, metric, measure).items()} for run in runs.runs]
+    ranked = [metric for metric in metrics if metric not in TOTALS]
+    every = [{k: v for metric in ranked for k, v in _conditions(run, metric, measure).items()} for run in runs.runs]
     if keys := varying(every):
         named = "data.name" if "data.name" in keys else ", ".join(keys)
         yield f"runs that differ in {named} are not ranked against each other: their numbers are not comparable"
