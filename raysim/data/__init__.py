@@ -18,7 +18,7 @@ from raysim.data.sources.source import PARTITIONS as PARTITIONS
 from raysim.data.sources.source import Partition as Partition
 from raysim.data.sources.source import Source as Source
 from raysim.data.sources.source import divided as divided
-from raysim.data.sources.source import require_clients as require_clients
+from raysim.data.sources.source import require_division as require_division
 from raysim.data.sources.synthetic import Quadratic as Quadratic
 from raysim.data.sources.table import Table as Table
 from raysim.data.sources.tokenizers import Tokenizer as Tokenizer

@@ -16,7 +16,7 @@ from raysim.algorithms import ALGORITHMS, Central, Peer
 from raysim.clients import ClientGroup, ClientGroups
 from raysim.clients.capacity import Capacity, OwnSize
 from raysim.clients.group import architectures
-from raysim.data import SERVER_DATA, SOURCES, Public, ServerData, Source, require_clients
+from raysim.data import SERVER_DATA, SOURCES, Public, ServerData, Source, require_division
 from raysim.data.federation.server import NO_PUBLIC, NoServerData
 from raysim.local import Local
 from raysim.models import MODELS, ModelPart
@@ -67,7 +67,7 @@ class Scenario(Part):
     """Name of the runs, which their folders' names start with and reports show."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Seed of all draws: who holds which data, the first model, batches, delays, who is picked."""
-    data: Annotated[Source, OneOf(SOURCES), AfterValidator(require_clients)]
+    data: Annotated[Source, OneOf(SOURCES), AfterValidator(require_division)]
     """Data set, and who holds which of its samples."""
     server_data: Annotated[ServerData, OneOf(SERVER_DATA)] = NoServerData()
     """Samples that the server itself holds."""

@@ -39,6 +39,7 @@ def adam(**keys: object) -> dict[str, object]:
         ({"data__partition": ["iid"]}, "data.partition: must be a name, or a block of keys with one, got ['iid']"),
         ({"data__clients": None}, "data.clients: must be an integer, got nothing"),
         ({"data": "digits"}, "data.clients: must be given, got nothing"),
+        ({"data": {"name": "digits", "clients": 3}}, "data.partition: must be given, got nothing"),
         ({"model": None}, "model: must be a name, or a block of keys with one, got nothing"),
         ({"model": {}}, "model: must have a name, of those that `raysim list` shows, got {}"),
         ({"model__name": 5}, "model.name: must be one of 'vector', 'linear', 'mlp', 'cnn', 'fedf_admm_cnn', "),

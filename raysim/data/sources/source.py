@@ -28,6 +28,7 @@ Partition = Annotated[Partitioner, OneOf(PARTITIONS)]
 LocalTest = Annotated[Fraction, Unit("fraction")] | Literal["test"]
 DIVIDES = ("clients", "partition", "local_test", "validation", "unseen", "label_noise", "noisy_labels", "skew")
 """The keys that say who holds which samples."""
+_MISSING = "must be given, got nothing"
 
 
 class Source(Part):
@@ -84,15 +85,23 @@ class Source(Part):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """Says that clients must be given, as `require_clients` does, unless the source's own keys say how many."""
+        """Says which keys must be given, as `require_division` does."""
         schema = super().__get_pydantic_json_schema__(core, handler)
-        if not cls.has_clients:
+        if needed := cls.needed():
             found = handler.resolve_ref_schema(schema)
-            found["required"] = [*found.get("required", ()), "clients"]
-            key = found["properties"]["clients"]
-            del key["default"]
-            key["anyOf"][0]["minimum"] = 1
+            found["required"] = [*found.get("required", ()), *needed]
+            for key in needed:
+                del found["properties"][key]["default"]
+            found["properties"]["clients"]["anyOf"][0]["minimum"] = 1
         return schema
+
+    @classmethod
+    def needed(cls) -> tuple[str, ...]:
+        """Returns the keys without which it is not known who holds which samples."""
+        if cls.has_clients:
+            return ()
+        divided = cls.model_fields["partition"].default is not Source.model_fields["partition"].default
+        return ("clients",) if divided else ("clients", "partition")
 
     @property
     def classes(self) -> int | None:
@@ -187,10 +196,12 @@ def divided(source: Source, **keys: Any) -> Source:
     return type(source)(**{**dict(source), **keys})
 
 
-def require_clients(source: Source) -> Source:
-    """Returns a source whose samples clients hold. Raises BadValue unless it says how many clients there are."""
+def require_division(source: Source) -> Source:
+    """Returns a source whose samples clients hold. Raises BadValue unless it says how many clients there are, and how
+    samples are divided among them: no partition is so usual that it could be meant without a word."""
+    given = source.model_fields_set
     if not source.clients:
-        given = "clients" in source.model_fields_set
-        text = "must be greater than or equal to 1, got 0" if given else "must be given, got nothing"
-        raise BadValue(text, "clients")
+        raise BadValue("must be greater than or equal to 1, got 0" if "clients" in given else _MISSING, "clients")
+    if missing := [key for key in source.needed() if key not in given]:
+        raise BadValue(_MISSING, missing[0])
     return source

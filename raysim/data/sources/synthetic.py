@@ -6,7 +6,8 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from raysim.data.dataset import Dataset, Split
-from raysim.data.sources.source import Source
+from raysim.data.federation.partition import Iid
+from raysim.data.sources.source import Partition, Source
 from raysim.parts.part import Count, NonNegative, Samples
 from raysim.parts.rng import generator
 from raysim.terms import Inputs
@@ -103,6 +104,8 @@ class LinearRegression(Source):
     """Number of features of a sample."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Seed of the samples. The scenario's seed does not change them, so runs of several seeds solve one problem."""
+    partition: Partition = Iid()
+    """How the training samples are divided among the clients; without labels and columns, iid is the usual one."""
 
     holds: ClassVar[tuple[Inputs, ...]] = ("features",)
     has_test_set: ClassVar[bool] = False
