@@ -95,7 +95,7 @@ def test_a_module_starts_from_the_weights_of_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("model", "expected"),
     [
-        ({"module": "own_modules:Nothing"}, "model.module: must be module:Class, with the module here or on"),
+        ({"module": "own_modules:Nothing"}, "model.module: must be module:Class, which can be imported, got"),
         ({"module": "own_modules"}, "model.module: must be text that matches"),
         ({"module": "math:pi"}, "model.module: must name a function or a class, got 'math:pi', which is 3.14"),
         *(
