@@ -58,8 +58,9 @@ class Metric(Part):
     def compute(self, outputs: Tensor, labels: Tensor) -> Any:
         """Returns the metric, a float or 0-d tensor; NaN where it is not defined.
 
-        outputs: logits or log-probabilities, (n, classes) float32, or predictions of data without labels. labels: (n,)
-        int64, several of 0 or 1, (n, labels) float32, or targets (n,) or (n, targets) float32. Both are on the CPU.
+        outputs, labels: what `reduced` returns, joined over all batches and on the CPU. By default: logits or
+        log-probabilities, (n, classes) float32, or predictions of data without labels; and labels (n,) int64, several
+        of 0 or 1, (n, labels) float32, or targets (n,) or (n, targets) float32.
         """
 
     def value(self, outputs: Tensor, labels: Tensor) -> float | None:
