@@ -10,12 +10,14 @@ if TYPE_CHECKING:
 else:
 
     class Lazy:
-        """A module that is not loaded yet."""
+        """A module that is loaded when something of it is first used."""
 
         def __init__(self, name: str) -> None:
-            self._name = name
+            self._name, self._module = name, None
 
         def __getattr__(self, attribute: str) -> Any:
-            return getattr(import_module(self._name), attribute)
+            if self._module is None:
+                self._module = import_module(self._name)
+            return getattr(self._module, attribute)
 
     networkx, torch = Lazy("networkx"), Lazy("torch")
