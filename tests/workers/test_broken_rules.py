@@ -158,7 +158,7 @@ def test_draws_in_shared_work_do_not_depend_on_who_does_it(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("LosesState", r"LosesState\.update: .* got \[\]; return it as it came - client \d+, its dispatch 0, model v"),
+        ("LosesState", r"LosesState\.update: .*; return it as it came \(.*:\d+\) - client \d+, its dispatch 0, model"),
         ("ChangesServerState", r"step to version 1: ChangesServerState\.step: must not change in place"),
     ],
 )
