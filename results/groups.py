@@ -164,9 +164,9 @@ def _labels(keys: Sequence[str], scenarios: Sequence[dict[str, Value]]) -> list[
     """Returns a label for each scenario from its values of the keys, such as `fedbuff, buffer=10`. What a scenario does
     not have, such as a delay that is `none`, is left out, as long as the label says anything."""
     scenarios = with_names_of_parts(keys, scenarios)
-    absent = {key: {repr(one.get(key)) for one in scenarios if _is_absent(one.get(key))} for key in keys}
+    absent = {key: {repr(one.get(key)) for one in scenarios if is_absent(one.get(key))} for key in keys}
     some = [
-        {key: one[key] for key in keys if key in one and (len(absent[key]) > 1 or not _is_absent(one[key]))}
+        {key: one[key] for key in keys if key in one and (len(absent[key]) > 1 or not is_absent(one[key]))}
         for one in scenarios
     ]
     brief, whole = _texts(keys, some), _texts(keys, scenarios)
@@ -174,7 +174,8 @@ def _labels(keys: Sequence[str], scenarios: Sequence[dict[str, Value]]) -> list[
     return [found or every or nothing for found, every in zip(brief, whole, strict=True)]
 
 
-def _is_absent(value: Value) -> bool:
+def is_absent(value: Value) -> bool:
+    """Whether a value says that there is nothing: what a scenario does not have."""
     return value is None or value is False or value in ("[]", "none")
 
 
@@ -185,12 +186,12 @@ def described(keys: Sequence[str], scenarios: Sequence[dict[str, Value]]) -> tup
     """
     keys, scenarios = sorted(keys, key=lambda key: key != _METHOD), with_names_of_parts(keys, scenarios)
     most = {key: Counter(one.get(key) for one in scenarios).most_common(1)[0] for key in keys if key != _METHOD}
-    usual = {key: value for key, (value, times) in most.items() if 2 * times > len(scenarios) and not _is_absent(value)}
+    usual = {key: value for key, (value, times) in most.items() if 2 * times > len(scenarios) and not is_absent(value)}
     some = [
         {
             key: one[key]
             for key in keys
-            if key in one and one[key] != usual.get(key) and (key in usual or not _is_absent(one[key]))
+            if key in one and one[key] != usual.get(key) and (key in usual or not is_absent(one[key]))
         }
         for one in scenarios
     ]

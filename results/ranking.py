@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from results.chance import learned
+from results.groups import is_absent
 from results.keys import Value, varying
 from results.measure import TOTALS, Measure
 from results.reader import Run
@@ -130,14 +131,18 @@ def marks(
 
 
 def _conditions(run: Run, metric: str, measure: Measure) -> dict[str, Value]:
-    """Returns what must be the same in runs whose numbers are ranked, by key of the scenario."""
+    """Returns what must be the same in runs whose numbers are ranked, by key of the scenario.
+
+    Keys without a value are left out, because runs of other versions may not have them.
+    """
     apart = _PLACES + (_DIVISION if measure.subject == "global" else ())
     timed = "virtual_time" in metric or (measure.at is not None and measure.at[0] == "virtual_time")
     others = (*(["run.loss"] if metric == "loss" else []), *(["world.delay.unit"] if timed else []))
     return {
         key: value
         for key, value in run.keys.items()
-        if key.startswith(others) or (key.startswith("data.") and key.split(".")[1] not in apart)
+        if (key.startswith(others) or (key.startswith("data.") and key.split(".")[1] not in apart))
+        and not is_absent(value)
     }
 
 

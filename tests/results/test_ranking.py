@@ -66,6 +66,8 @@ def test_runs_on_different_data_are_not_ranked_against_each_other(tmp_path: Path
     told = " ".join(compare(tmp_path).stdout.split())
     assert "runs that differ in data.name are not ranked against each other: their numbers are not comparable" in told
     assert "not ranked" not in compare(tmp_path / "a0", tmp_path / "a1").stdout
+    made(tmp_path / "old", {"algorithm": {"name": "c"}, "data": {"name": "digits", "clients": 5, "columns": []}}, [0.1])
+    assert "not ranked" not in compare(tmp_path / "a0", tmp_path / "old").stdout, "a key without a value"
 
 
 @pytest.mark.parametrize(
