@@ -2,7 +2,6 @@
 
 import importlib
 import inspect
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -73,10 +72,9 @@ def import_errors(what: str) -> Iterator[None]:
         raise
     except BaseException as error:  # a module can raise anything while it is imported
         raises = f"{type(error).__name__}: {str(error).partition(chr(10))[0].rstrip('.')}"
-        if getattr(error, "code", None) == "model-field-missing-annotation" and (line := re.search("`(.*?)`", raises)):
-            name, _, value = line[1].partition(" = ")
-            raises = f"an error: a key must have a type, got `{line[1]}`; write `{name}: float = {value}`, say, or "
-            raises += f"`{name}: ClassVar = {value}` for what is no key"
+        if getattr(error, "code", None) == "model-field-missing-annotation":
+            raises += "; give each key a type, such as `key: float = 0.5`, or write `key: ClassVar = 0.5` for what is "
+            raises += "no key"
         if isinstance(error, ModuleNotFoundError):
             raises += "; modules are found in this folder and on PYTHONPATH"
         where = f", raised at {frames[-1].place}" if (frames := frames_of(error)) else ""

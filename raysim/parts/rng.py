@@ -74,10 +74,7 @@ class Stream:
     def _words(self, ids: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """Returns the first word that each of these ids draws, as Philox computes it in ten rounds."""
         none = np.zeros(1, np.uint64)
-        words, keys = (
-            [none + 1, ids, none, none],
-            [*self._of[1][0]["key"]],
-        )  # a counter and the key
+        words, keys = [none + 1, ids, none, none], [*self._of[1][0]["key"]]  # a counter and the key
         for _ in range(10):
             (high, low), (other_high, other_low) = map(_product, _FACTORS, words[::2])
             words = [other_high ^ words[1] ^ keys[0], other_low, high ^ words[3] ^ keys[1], low]

@@ -153,9 +153,11 @@ def _peft(run: Run, module: nn.Module, part: ModelPart, folder: Path) -> None:
     if part.lora is None:
         raise BadValue("must be hf or safetensors without model.lora, got peft", "to")
     made: Any = of_library(module, part)
+    card = folder / "README.md"
+    had_card = card.exists()
     made.save_pretrained(folder)
-    if (card := folder / "README.md").is_file() and "[More Information Needed]" in card.read_text():
-        card.unlink()  # a form that peft leaves to be filled in
+    if not had_card:
+        card.unlink(missing_ok=True)  # a form that peft leaves to be filled in
     _tokenizer(run, folder)
 
 

@@ -43,6 +43,8 @@ LATER: dict[str, Any] = {
     "privacy": None,
     "capacity": None,
     "local.batches": "shuffled",
+    "run.until.up_bytes": None,
+    "run.until.down_bytes": None,
     "world.dispatch.probability": None,
     "topology.step": 1.0,
     "topology.directed": False,
