@@ -70,13 +70,13 @@ def compare(
     frame = _frame(keys, groups, numbers, marks(groups, numbers, len(rows), measure))
     frame = frame if measure.targets else frame.drop(columns="censored")
     told = [*unlike(ordered, [*numbers], measure), *context(ordered, groups, numbers, measure)]
-    names, what, usual = _about(counted, rows, heads, groups)
+    names, what, usual = about(counted, rows, heads, groups)
     names = names if by is None and len({*names.values()}) > 1 else {}
     return Comparison(frame, tuple(rows), tuple(heads), measure, tuple(notes), tuple(told), names, what, usual)
 
 
-def _about(
-    runs: RunSet, rows: list[str], heads: list[str], groups: Mapping[Values, Sequence[Run]]
+def about(
+    runs: RunSet, rows: Sequence[str], heads: Sequence[str], groups: Mapping[Values, Sequence[Run]]
 ) -> tuple[dict[tuple[str, ...], str], dict[tuple[str, ...], str], str]:
     """Returns `Comparison.names`, with an empty text where a row has several, `what` and `usual`."""
     of_rows: dict[tuple[str, ...], list[Run]] = {}

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from results.compare import about
 from results.counted import Values, beyond, counted_runs, counting, key_axes, members, note_short
 from results.info import range_of
 from results.measure import Measure, NotComparable
@@ -36,6 +37,10 @@ class Paired:
     measure: Measure
     notes: tuple[str, ...]
     """A line for each run that does not count, with the reason."""
+    what: Mapping[tuple[str, ...], str]
+    """As in `results.compare.Comparison`: of each case and each baseline, by its values as texts. Empty unless `by` has
+    `name`."""
+    usual: str
 
 
 def paired(
@@ -68,7 +73,8 @@ def paired(
 
     frame = pd.DataFrame(rows)
     frame["p_holm"] = frame.groupby("metric", sort=False)["p"].transform(lambda values: holm(list(values)))
-    return Paired(frame, tuple(keys), measure, tuple(dict.fromkeys(notes)))
+    _, what, usual = about(counted, keys, (), groups) if "name" in keys else ({}, {}, "")
+    return Paired(frame, tuple(keys), measure, tuple(dict.fromkeys(notes)), what, usual)
 
 
 # --- who is paired with whom ------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 BEST, CLOSE = "*", "†"  # of the best number of a column, and of those that are not significantly worse
+_USUAL = "what: unless a row says otherwise, "
 
 
 class TextTable(NamedTuple):
@@ -68,7 +69,7 @@ def _compared(comparison: Comparison, percent: bool) -> TextTable:
         words = [*(["name"] if comparison.names else []), *(names[key] for key in keys), *(["what"] if what else [])]
         caption = list(_caption(comparison, usual))
         if what and comparison.usual:
-            caption.insert(0, f"what: unless a row says otherwise, {comparison.usual}")
+            caption.insert(0, _USUAL + comparison.usual)
         return TextTable(pd.DataFrame(cells, columns=[*words, *heads]), len(words), caption)
 
     if "name" in by:
@@ -134,21 +135,27 @@ def _paired(paired: Paired, percent: bool) -> TextTable:
 
     names = short_names(paired.by)
     records: list[dict[Any, Any]] = paired.frame.to_dict("records")
-    several = len({record["baseline"] for record in records}) > 1
+    several, what = len({record["baseline"] for record in records}) > 1, any(paired.what.values())
     rows = []
     for record in records:
         scale, unit = unit_of(record["metric"], percent)
-        labels = [*(written(record[key]) for key in paired.by), record["metric"].replace("_", " ") + unit]
+        keys = tuple(written(record[key]) for key in paired.by)
+        labels = [*keys, *([paired.what[keys]] if what else []), record["metric"].replace("_", " ") + unit]
         rows.append([*labels, *([record["baseline"]] if several else []), *_difference(record, scale)])
     baseline = "its baseline" if several else records[0]["baseline"]
+    about = {
+        ", ".join(map("{}={}".format, paired.by, keys)): f" ({text})" for keys, text in paired.what.items() if text
+    }
     caption = [
-        f"difference: mean over pairs of runs with one seed, minus {baseline}",
+        f"difference: mean over pairs of runs with one seed, minus {baseline}{about.get(baseline, '')}",
         f"in brackets: its interval of {LEVEL:.0%}; p: of the paired t-test; p, Holm: corrected over all cases of the "
         "metric",
     ]
     if evaluated := paired.measure.evaluated:
         caption.insert(0, f"{', '.join(evaluated)}: {paired.measure.text}")
-    heads = [*names.values(), "metric", *(["baseline"] if several else [])]
+    if what and paired.usual:
+        caption.insert(0, _USUAL + paired.usual)
+    heads = [*names.values(), *(["what"] if what else []), "metric", *(["baseline"] if several else [])]
     numbers = ["pairs", "difference", f"{LEVEL:.0%} interval", "p", "p, Holm"]
     return TextTable(pd.DataFrame(rows, columns=[*heads, *numbers]), len(heads), caption)
 

@@ -88,6 +88,8 @@ def _tell(path: Path, plan: Plan, data: bool, epsilon: float | None) -> None:
         for text in one.privacy:
             guaranteed.setdefault(text, f"{scenario.name}, seed {scenario.seed}: " if runs else "")
     told += [f"privacy: {run}{text}" for text, run in guaranteed.items()]
+    if not inspected and any(map(_may_end_early, found)):
+        told.append("privacy: privacy.epsilon may end the run early; --data says after how many steps")
     noted = [one.notes for one in inspected] if inspected else [*map(notes_of, found)]
     told += [f"note: {note}" for notes in noted for note in notes]
     for text in dict.fromkeys(told):
@@ -96,6 +98,14 @@ def _tell(path: Path, plan: Plan, data: bool, epsilon: float | None) -> None:
 
 def _is_private(scenario: Scenario) -> bool:
     return scenario.release is not None and scenario.privacy is not None
+
+
+def _may_end_early(scenario: Scenario) -> bool:
+    """Whether privacy.epsilon may end a run whose timeline is known before training."""
+    release, privacy = scenario.release, scenario.privacy
+    if release is None or release.follows_length or privacy is None or privacy.epsilon is None:
+        return False
+    return not scenario.follows_training
 
 
 def _meeting(scenario: Scenario, epsilon: float | None) -> Scenario:

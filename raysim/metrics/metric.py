@@ -4,6 +4,7 @@ import math
 import re
 from abc import abstractmethod
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, ClassVar
 
 from pydantic import Field
@@ -64,15 +65,16 @@ class Metric(Part):
         """
 
     def value(self, outputs: Tensor, labels: Tensor) -> float | None:
-        """Returns the metric; None where it is not defined. Raises BadInput if `compute` returns anything but a
-        number."""
-        found = self.compute(outputs, labels)
-        try:
-            number = float(found)
-        except (TypeError, ValueError, RuntimeError):
-            got = f"a tensor of shape {tuple(found.shape)}" if hasattr(found, "shape") else repr(found)
-            place = place_of(find(self.function) if isinstance(self, FunctionMetric) else type(self).compute)
-            raise BadInput("run.metrics", f"{self.title} must give one number, got {got}{place}") from None
+        """Returns the metric; None where it is not defined. Raises BadInput if `compute` returns anything but a number
+        or, of a user's own, an infinite one for finite outputs."""
+        found, number = self.compute(outputs, labels), None
+        place = place_of(find(self.function) if isinstance(self, FunctionMetric) else type(self).compute)
+        with suppress(TypeError, ValueError, RuntimeError, OverflowError):
+            number = float(found) if not isinstance(found, str | bytes) else None  # float would read "0.5"
+        if number is None or (place and math.isinf(number) and bool(outputs.isfinite().all())):
+            shape = f"a tensor of shape {tuple(found.shape)}" if getattr(found, "shape", ()) else repr(found)
+            text = f"{self.title} must give one finite number or NaN, got {shape}{place}"
+            raise BadInput("run.metrics", text)
         return None if math.isnan(number) else number
 
 

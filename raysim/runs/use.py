@@ -178,7 +178,8 @@ def _onnx(run: Run, module: nn.Module, part: ModelPart, folder: Path) -> None:
     shape = meaning_of(run).inputs.shape
     named = ({0: "batch"},) * (len(shape) if isinstance(shape, dict) else 1)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "# The axis name")  # of further inputs, whose batch is that of the first
+        # That names of axes are left out: the batch of further inputs is that of the first.
+        warnings.filterwarnings("ignore", category=UserWarning, module=r"torch\.onnx\.")
         program = torch.onnx.export(_exported(run, module, part), dynamo=True, verbose=False, dynamic_shapes=named)
     assert program is not None
     program.save(folder / "model.onnx")
@@ -194,7 +195,7 @@ def _exported(run: Run, module: nn.Module, part: ModelPart) -> torch.export.Expo
     shapes: Any = dict.fromkeys(examples, any_size) if named else (any_size,)
     try:
         with torch.no_grad(), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "While compiling, we found certain side effects")  # exits keep logits
+            warnings.filterwarnings("ignore", category=UserWarning, module=r"torch\._dynamo\.")  # exits keep logits
             # A shallow model ends its forward pass by an exception, which only the strict mode follows.
             strict = isinstance(module, Exits)
             return torch.export.export(whole, args, examples, dynamic_shapes=shapes, strict=strict)

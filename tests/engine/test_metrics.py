@@ -1,6 +1,7 @@
 """Own metrics and losses: exact over shards, for every subject, the same on any number of workers."""
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from raysim.data import Arrays, divided, federate, loaded
 from raysim.engine.server import jobs
 from raysim.local.loss import BinaryCrossEntropy
 from raysim.local.samples import Loader
-from raysim.metrics import METRICS
+from raysim.metrics import METRICS, FunctionMetric
 from raysim.metrics.classification import ECE
 from raysim.metrics.regression import R2
 from raysim.parts.part import as_tuples, names_of
@@ -313,7 +314,9 @@ def test_a_missing_package_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("run", "expected"),
     [
-        ({"metrics": ["own_modules:shapes"]}, "run.metrics: shapes must give one number, got a tensor of shape ("),
+        ({"metrics": ["own_modules:shapes"]}, "shapes must give one finite number or NaN, got a tensor of shape ("),
+        ({"metrics": ["own_modules:written"]}, "run.metrics: written must give one finite number or NaN, got '0.5' ("),
+        ({"metrics": ["own_modules:endless"]}, "got inf ("),
         ({"loss": "own_modules:mean_hinge"}, "run.loss: must give a loss for each sample, shape (2,), got shape ()"),
     ],
 )
@@ -323,6 +326,12 @@ def test_what_a_function_gives_is_checked_before_the_first_round(run: Raw, expec
         raysim.run(scenario, out=tmp_path, inline=True)
     assert expected in str(failed.value)
     assert not failed.value.traceback
+    assert ("metrics" not in run) or re.search(r"own_modules\.py:\d+\)", str(failed.value))
+
+
+def test_metrics_of_a_model_that_diverged_may_be_infinite() -> None:
+    outputs, labels = torch.full((2, 3), math.inf), torch.zeros(2, dtype=torch.int64)
+    assert FunctionMetric(function="own_modules:endless").value(outputs, labels) == math.inf
 
 
 def test_metrics_of_texts_are_those_of_all_labels_that_count() -> None:

@@ -352,6 +352,9 @@ def test_check_tells_epsilon_and_the_noise_that_meets_one(simulate: Simulate, tm
     steps = simulate(override(PRIVATE, privacy__epsilon=limit), "--dry").info["totals"]["steps"]
     answer = command("check", tmp_path / "private.yaml", "--data", "--set", f"privacy.epsilon={limit}")
     assert f"privacy: the run ends after {steps} server steps, because one more would take" in answer.output
+    answer = command("check", tmp_path / "private.yaml", "--set", f"privacy.epsilon={limit}")
+    assert "privacy: privacy.epsilon may end the run early; --data says after how many steps" in answer.output
+    assert "privacy" not in command("check", tmp_path / "private.yaml").output.split(": right")[1]
     meant = simulate(override(PRIVATE, release__multiplier="auto", privacy__epsilon=4.0), "--dry").info["privacy"]
     answer = command("check", tmp_path / "private.yaml", "--epsilon", "4")
     assert f"noise multiplier {meant['multiplier']:.7g}" in answer.output

@@ -165,3 +165,18 @@ def test_pairs_need_two_cases(tmp_path: Path) -> None:
     made(tmp_path / "b", {**FEDBUFF, "seed": 1}, [0.5])
     answer = command("compare", tmp_path, "--paired", "--format", "markdown")
     assert "accuracy: needs two pairs for intervals, got 0" in answer.stderr
+
+
+def test_names_of_cases_are_followed_by_what_they_are(tmp_path: Path) -> None:
+    cases = (("sync", FEDAVG, 0.2), ("async", FEDBUFF, 0.2), ("careful", FEDBUFF, 0.1))
+    for name, part, lr in cases:
+        for seed in range(2):
+            made(tmp_path / f"{name}-{seed}", {"seed": seed, "name": name, "local": {"lr": lr}, **part}, [0.5])
+    answer = command("compare", tmp_path, "--paired", "--by", "name", "--baseline", "sync", "--format", "markdown")
+    lines = answer.stdout.splitlines()
+    assert [line.split(" | ")[:2] for line in (lines[2], lines[3])] == [
+        ["| async", "fedbuff"],
+        ["| careful", "fedbuff, lr=0.1"],
+    ]
+    assert "what: unless a row says otherwise, lr=0.2" in answer.stdout
+    assert "minus name=sync (fedavg)" in answer.stdout

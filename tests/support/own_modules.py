@@ -84,6 +84,14 @@ def shapes(outputs: Tensor, labels: Tensor) -> Any:
     return outputs
 
 
+def written(outputs: Tensor, labels: Tensor) -> Any:
+    return "0.5"
+
+
+def endless(outputs: Tensor, labels: Tensor) -> float:
+    return float(1 + outputs.abs().max()) * float("inf")
+
+
 def hinge(outputs: Tensor, labels: Tensor, margin: float = 1.0) -> Tensor:
     """The multi-class hinge loss of each sample."""
     return F.multi_margin_loss(outputs, labels, margin=margin, reduction="none")
