@@ -1,14 +1,14 @@
 """The actors of workers on Ray. They outlive a pool, and the next one has them again."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import ray
 from ray.exceptions import RayError
 
 from actors.placement import Placement
-from actors.pool import Group
+from actors.pool import Needs
 from actors.worker import Worker, actor_class, process
 
 END_S = 2.0  # seconds that workers may take to end what they do, when a run is over
@@ -24,18 +24,24 @@ class Actors:
         self._started: Counter[str] = Counter()  # by worker
         self._resting: dict[str, Any] = {}  # Ray's handles by worker
 
-    def take(self, worker: str, group: Group) -> Any:
+    def begin(self, actors: Mapping[str, Needs]) -> None:
+        """Starts actors before they are taken, and gives them the room that is held for them. actors: by worker."""
+        self._resting = {worker: self._start(worker, needs) for worker, needs in actors.items()}
+        self.release()
+
+    def take(self, worker: str, needs: Needs) -> Any:
         """Returns the handle of an actor for a worker: of one that rests, or of a new one."""
-        if (rested := self._resting.pop(worker, None)) is not None:
-            return rested
+        return self._resting.pop(worker, None) or self._start(worker, needs)
+
+    def _start(self, worker: str, needs: Needs) -> Any:
         number = self._started[worker]
         self._started[worker] += 1
         # Ray must not restart it or run its tasks again: the pool does that, and knows which jobs are suspect.
-        actor = actor_class(group.name).options(
+        actor = actor_class(worker.rpartition("-")[0]).options(
             name=f"{self._name}/{worker}" + (f".{number}" if number else ""),  # Ray may still hold that of a dead one
             max_restarts=0,
             max_task_retries=0,
-            **self.placement.options(worker, group),
+            **self.placement.options(worker, needs),
         )
         return actor.remote(process)
 

@@ -10,13 +10,14 @@ from ray.exceptions import ObjectLostError, OutOfMemoryError, RayActorError, Ray
 
 from actors.actors import Actors, end
 from actors.crew import Crew, Crews
-from actors.host import Done, Failure, Ready
+from actors.host import Done, Failure, Host, Ready
 from actors.job import Content, Job, Outcome, Setup, Value
 from actors.placement import is_alive
 from actors.pool import Group, JobFailed, Pool, ValuesLost
+from actors.process import Process
 from actors.queue import Queue, choose
 from actors.recovery import Recovery, Watch
-from actors.worker import Worker
+from actors.worker import RayHost, Worker, process
 
 POLL_S = 0.5  # how often `wait` looks for an interruption
 
@@ -32,6 +33,7 @@ class RayPool(Pool):
         self._interrupted = False
         self._end = math.inf  # when `wait` raises KeyboardInterrupt, by time.monotonic
         self._crews = Crews()
+        self._here: dict[str, Host] = {}  # by group without workers
         self._watch = Watch(self._crews, wait_s)
         self._queue = Queue()
         self._recovery = Recovery(self._crews, self._queue, self.warnings.append)
@@ -39,7 +41,11 @@ class RayPool(Pool):
     # --- workers ------------------------------------------------------------------------------------------------------
 
     def start(self, group: Group) -> None:
-        self._crews[group.name] = Crew(group, self._actors, self.warnings.append)
+        if group.workers:
+            self._crews[group.name] = Crew(group, self._actors, self.warnings.append)
+        else:
+            self._here[group.name] = host = RayHost(process)
+            host.open(group.factory)
 
     def set_up(self, setups: dict[str, Setup]) -> None:
         self._actors.release()  # after all have been asked for: another run may wait for the room, too
@@ -54,8 +60,26 @@ class RayPool(Pool):
     # --- jobs ---------------------------------------------------------------------------------------------------------
 
     def _take_on(self, job: Job[Any, Any]) -> None:
-        self._queue.add(job)
-        self._hand_out()
+        if job.group in self._here:
+            self._do_here(job)
+        else:
+            self._queue.add(job)
+            self._hand_out()
+
+    def _do_here(self, job: Job[Any, Any]) -> None:
+        """Does a job in this process."""
+        assert job.request is not None
+        references = [value.content for value in job.needs]
+        contents = map(self.get, job.needs)
+        answer = self._here[job.group].call(job.request, None, [1] * len(references), *contents)
+        done, *left = answer if job.values else [answer]
+        if isinstance(done, Failure):
+            raise JobFailed(job.label, done.cause, done.traceback, done.memory, done.frames)
+        for value, reference in zip(job.needs, references, strict=True):
+            value.content = reference  # in place of the content, which the host has put there
+        for value, content in zip(job.values, left, strict=True):
+            value.content = ray.put(content)
+        self._finish(job, f"{job.group}-0", process(), done)
 
     def put(self, content: Any) -> Value[Any]:
         return Value(ray.put(content))
@@ -160,7 +184,7 @@ class RayPool(Pool):
         if job is None:
             self._came(worker, result)
         elif not job.together or worker is self._crews.of(worker).workers[0]:  # only the first member's answer counts
-            self._finish(job, worker, result)
+            self._finish(job, worker.name, worker.process, result)
 
     def _came(self, worker: Worker, answer: str | Ready | None) -> None:
         """Notes what a worker reports: first its node, and after its set-up what its process is."""
@@ -170,12 +194,12 @@ class RayPool(Pool):
             self.machines[worker.name] = answer.machine
             self.processes[worker.name] = worker.process = answer.process
 
-    def _finish(self, job: Job[Any, Any], worker: Worker, done: Done) -> None:
+    def _finish(self, job: Job[Any, Any], worker: str, process: Process | None, done: Done) -> None:
         for place in done.passed:
             former = job.values[place].former
             assert former is not None
             job.values[place].content = former.content
-        job.end(Outcome(done.result, worker.name, done.took, worker.process))
+        job.end(Outcome(done.result, worker, done.took, process))
         self._queue.release(job)
 
     # --- the rest -----------------------------------------------------------------------------------------------------

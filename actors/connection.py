@@ -47,7 +47,10 @@ def connect(demands: Sequence[Demand], address: str | None = None, at_once: int 
         _require_memory(at_once * max((len(demand.actors) for demand in demands), default=0))
         try:
             with _own_signals():
-                ray.init(address="local", namespace=NAMESPACE, num_cpus=cpus, log_to_driver=False)
+                # Its dashboard would be ten processes, which delay the first round by a second or two.
+                ray.init(
+                    address="local", namespace=NAMESPACE, num_cpus=cpus, include_dashboard=False, log_to_driver=False
+                )
         except Exception as error:  # what Ray raises if its processes do not come up in time has no class of its own
             raise MissingResources(f"Ray did not start on this machine: {error}") from error
         return

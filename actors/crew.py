@@ -41,7 +41,7 @@ class Crew:
 
     def _make(self, number: int, failures: int = 0) -> Worker:
         name = f"{self.group.name}-{number}"
-        actor = self._actors.take(name, self.group)
+        actor = self._actors.take(name, self.group.needs)
         worker = Worker(name, number, actor, failures)
         worker.calls[actor.node.remote()] = None
         worker.calls[actor.open.remote(self.group.factory)] = None

@@ -17,11 +17,10 @@ from ray.util.placement_group import (
 )
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from actors.pool import Group, MissingResources, Needs
+from actors.pool import MissingResources, Needs
 
 Answer = TypeVar("Answer")
 
-NODE_ID = "ray.io/node-id"  # a label that Ray gives each node
 GRACE_S = 5.0  # extra seconds to wait, because the resources of a run that has ended are not free at once
 
 
@@ -50,17 +49,16 @@ class Placement(NamedTuple):
     group: PlacementGroup | None = None
     nodes: Mapping[str, str] = {}  # by the actor's name: Ray's id of the node
 
-    def options(self, name: str, group: Group) -> dict[str, Any]:
-        """Returns Ray's options for an actor of a group: what it needs, and where to start it.
+    def options(self, name: str, needs: Needs) -> dict[str, Any]:
+        """Returns Ray's options for an actor: what it needs, and where to start it.
 
         An actor whose node is gone, or that has none, goes wherever there is room on a node of the kind that it needs.
         """
-        needs = group.needs
         asked = {"num_cpus": needs.cpus, "num_gpus": needs.gpus}
         node = self.nodes.get(name)
         if node and is_alive(node):
             return {**asked, "scheduling_strategy": NodeAffinitySchedulingStrategy(node, soft=False)}
-        return {**asked, "label_selector": selector(needs)}
+        return {**asked, "label_selector": dict(needs.labels)}
 
     def is_lost(self, name: str) -> bool:
         """Whether the node that had room for an actor is gone."""
@@ -96,7 +94,7 @@ def reserved(demand: Demand) -> Iterator[Placement]:
         return
     group = placement_group(
         [resources_of(needs) or {"memory": 1} for needs in placed.values()],  # bundles must not be empty
-        bundle_label_selector=[selector(needs) for needs in placed.values()],
+        bundle_label_selector=[dict(needs.labels) for needs in placed.values()],
     )
     try:
         _wait(group, demand)
@@ -118,12 +116,6 @@ def together(amounts: Iterable[Mapping[str, float]]) -> dict[str, float]:
 def resources_of(needs: Needs) -> dict[str, float]:
     asked = {"CPU": needs.cpus, "GPU": needs.gpus}
     return {kind: amount for kind, amount in asked.items() if amount}
-
-
-def selector(needs: Needs) -> dict[str, str]:
-    """Returns Ray's selectors for the labels of the actor's node."""
-    here = {NODE_ID: ray.get_runtime_context().get_node_id()} if needs.with_driver else {}
-    return {**needs.labels, **here}
 
 
 def refuse_too_small(demand: Demand) -> None:
@@ -160,8 +152,7 @@ def _wait(group: PlacementGroup, demand: Demand) -> None:
 def _wanted(needs: Needs) -> str:
     """Returns what an actor needs, for a message."""
     labels = [f"label {label} {value}" for label, value in needs.labels.items()]
-    here = ["on the node of the driver"] if needs.with_driver else []
-    return ", ".join([*(f"{amount:g} {kind}" for kind, amount in resources_of(needs).items()), *labels, *here])
+    return ", ".join([*(f"{amount:g} {kind}" for kind, amount in resources_of(needs).items()), *labels])
 
 
 def _spell(resources: Mapping[str, float]) -> str:

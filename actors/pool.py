@@ -58,7 +58,6 @@ class Needs:
     cpus: float = 0.0
     gpus: float = 0.0  # or a fraction of one
     labels: Mapping[str, str] = field(default_factory=dict)  # Ray's selectors of the node's labels
-    with_driver: bool = False  # whether it must be the node of the process that started the run
 
 
 class Group(NamedTuple):
@@ -66,7 +65,7 @@ class Group(NamedTuple):
 
     name: str
     factory: Callable[[], Any]  # picklable; called once in each worker
-    workers: int  # how many it has
+    workers: int  # how many it has; 0: on Ray, the scheduler does the group's jobs, on the node that started the run
     needs: Needs = Needs()  # of each worker
 
 

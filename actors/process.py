@@ -35,7 +35,7 @@ def state_of_process() -> tuple[Any, ...]:
     What whoever uses the process sets anew is left out, such as generators of random numbers.
     """
     variables = {name: value for name, value in os.environ.items() if not name.startswith("KMP_")}  # of scikit-learn
-    settings = {name: value for name, (value, _) in (numpy_settings() | torch_settings()).items()}
+    settings = {name: now for name, (now, usual) in (numpy_settings() | torch_settings()).items() if now != usual}
     return os.getcwd(), variables, settings, [entry for entry in warnings.filters if entry[0] == "error"]
 
 

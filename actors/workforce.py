@@ -31,9 +31,10 @@ Program = Callable[[Any], Iterator[Any]]  # takes a pool, and yields what the ca
 class Scheduler:
     """The scheduler actor. It is not detached: it and its workers end when the process that started them does."""
 
-    def __init__(self, name: str, placement: Placement, wait_s: float) -> None:
+    def __init__(self, name: str, placement: Placement, demand: Demand) -> None:
         self._actors = Actors(name, placement)
-        self._wait_s = wait_s
+        self._actors.begin(demand.actors)  # now, to load while this process does
+        self._wait_s = demand.wait_s
         self._state: Any = None  # of the process, before its first program ran
         self._pool: RayPool | None = None  # of the program that runs
         self._warnings: list[str] = []  # of the last pool
@@ -165,7 +166,7 @@ class Workforce:
                 scheduling_strategy=here,
             )
         )
-        return scheduler.remote(name, self._placement, self.terms.demand.wait_s)
+        return scheduler.remote(name, self._placement, self.terms.demand)
 
     def end(self) -> None:
         """Ends all actors. Workers end with their scheduler."""

@@ -176,7 +176,6 @@ class Recorder:
         for start in range(0, len(table["client"]), BUFFER_ROWS):  # not all at once, as there may be millions
             cut = slice(start, start + BUFFER_ROWS)
             self.writer.add_columns("partition", {name: column[cut].tolist() for name, column in table.items()})
-        self.writer.flush()
 
     def step(
         self,

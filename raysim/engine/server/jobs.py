@@ -50,8 +50,11 @@ class ServerJobs:
         self.scenario, self.pool = scenario, pool
         loading = pool.submit(LOADER, LoadRequest(pool.put(scenario)), label="load data")
         loaded = finished(pool, loading)
-        pool.set_up(dict.fromkeys((SERVER, CLIENT), Become(loaded.left, loaded.result)))
-        self.described = finished(pool, pool.submit(SERVER, DescribeRequest(), label="describe data")).result
+        become = Become(loaded.left, loaded.result)
+        pool.set_up({SERVER: become})
+        describing = pool.submit(SERVER, DescribeRequest(), label="describe data")
+        pool.set_up({CLIENT: become})
+        self.described = finished(pool, describing).result
         samples, partition = self.described.samples, self.described.partition
         self.course = Course(scenario, samples, lambda: partition, self._cost)
         self._changed = bool(scenario.downlink) and not scenario.sends_each
