@@ -45,6 +45,11 @@ class Central(Algorithm):
     """Whether clients keep no running statistics of BatchNorm, and send none. Those with which a model is evaluated and
     saved are then collected over the samples of all clients, in a separate pass."""
 
+    own_model: ClassVar[dict[str, str]] = {}
+    """What a client's state holds of the model that the client predicts with: the entry for each argument of
+    `Model.replace`, such as {"personal": "head"}. An algorithm with another way to make that model defines `personal`,
+    which is called for each client in turn and so takes longer."""
+
     @property
     @abstractmethod
     def trigger(self) -> Trigger:
@@ -143,8 +148,16 @@ class Central(Algorithm):
         return trained.send(delta=trained.w - message["w"]), state
 
     def personal(self, task: Task, message: Record, state: Record) -> Model | Callable[[Tensor], Tensor]:
-        """Returns what a client predicts with: a model, or a function from inputs to logits or log-probabilities."""
-        return task.received
+        """Returns what a client predicts with: a model, or a function from inputs to logits or log-probabilities.
+
+        By default, it is what `own` returns.
+        """
+        return self.own(task, state)
+
+    def own(self, task: Task, state: Record) -> Model:
+        """Returns the model that a client received, with what `own_model` names of the client's state."""
+        own = {part: state[entry] for part, entry in self.own_model.items()}
+        return task.received.replace(**own) if own else task.received
 
     def adapt(self, task: Task, message: Record, state: Record) -> Record:
         """Returns the state to which a client that never took part adapts after the last round.

@@ -6,7 +6,7 @@ Differences from the paper: none. As in the authors' code, the same mini-batches
 averaged uniformly.
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from raysim.algorithms.fedavg import FedAvg, Weights
 from raysim.algorithms.signatures import Local, Model, Task
@@ -20,6 +20,8 @@ class Ditto(FedAvg):
     A client predicts with its own model; before it is first picked, with the initial one. A client that is
     `data.unseen` predicts with the global model.
     """
+
+    own_model: ClassVar[dict[str, str]] = {"w": "w", "buffers": "buffers"}
 
     name: str = "ditto"
     weights: Weights = "uniform"
@@ -40,12 +42,9 @@ class Ditto(FedAvg):
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
         received = message["w"]
         trained = task.train(task.received)
-        start = self.personal(task, message, state) if self.start == "own" else trained.model
+        start = self.own(task, state) if self.start == "own" else trained.model
         own = task.train(start, correction=lambda v: self.lam * (v - received))
         return trained.send(delta=trained.w - received), {"w": own.w, "buffers": own.model.buffers}
-
-    def personal(self, task: Task, message: Record, state: Record) -> Model:
-        return task.received.replace(w=state["w"], buffers=state["buffers"])
 
     def adapt(self, task: Task, message: Record, state: Record) -> Record:
         return {"w": task.received.w, "buffers": task.received.buffers}

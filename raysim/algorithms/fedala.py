@@ -8,6 +8,7 @@ first time lasts until they converge.
 """
 
 import math
+from typing import ClassVar
 
 from raysim.algorithms.fedavg import FedAvg
 from raysim.algorithms.signatures import Model, Task, Tensor
@@ -23,6 +24,8 @@ class FedALA(FedAvg):
     names; or for all layers, if it names none. Lower layers start as they are received. A client predicts with its own
     last model; before it is first picked, with the initial one; one that is `data.unseen`, with the global one.
     """
+
+    own_model: ClassVar[dict[str, str]] = {"w": "w", "buffers": "buffers"}
 
     name: str = "fedala"
     weight_lr: NonNegative = 1.0
@@ -73,9 +76,6 @@ class FedALA(FedAvg):
 
     def _higher(self, model: Model) -> Tensor:
         return model.personal if len(model.personal) else model.w
-
-    def personal(self, task: Task, message: Record, state: Record) -> Model:
-        return task.received.replace(w=state["w"], buffers=state["buffers"])
 
     def adapt(self, task: Task, message: Record, state: Record) -> Record:
         return {**state, "w": task.received.w, "buffers": task.received.buffers}

@@ -31,6 +31,7 @@ class FeDEQ(FedAvg):
     """
 
     keeps_personal: ClassVar[bool] = True
+    own_model: ClassVar[dict[str, str]] = {"w": "w", "buffers": "buffers"}
 
     name: str = "fedeq"
     weights: Weights = "uniform"
@@ -92,7 +93,7 @@ class FeDEQ(FedAvg):
 
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
         theta, dual = message["w"], state["dual"]
-        own = self.personal(task, message, state)
+        own = self.own(task, state)
         on_global = task.received.replace(personal=own.personal)
         keeps = message["rounds"] == state["last"] + 1 if self._counts_rounds else not self.reset_local_theta
         start = own if keeps else on_global
@@ -108,9 +109,6 @@ class FeDEQ(FedAvg):
 
     def _fit_head(self, task: Task, start: Model) -> Model:
         return task.train(start, part="personal", epochs=self.head_epochs, stream=HEAD).model
-
-    def personal(self, task: Task, message: Record, state: Record) -> Model:
-        return task.received.replace(w=state["w"], buffers=state["buffers"])
 
     def adapt(self, task: Task, message: Record, state: Record) -> Record:
         fitted = self._fit_head(task, task.received)

@@ -31,6 +31,7 @@ class FedMD(Buffered):
     """
 
     mixes_models: ClassVar[bool] = True
+    own_model: ClassVar[dict[str, str]] = {"w": "w", "buffers": "buffers"}
 
     name: str = "fedmd"
     digest_epochs: Annotated[int, Field(ge=0), Unit("epochs")] = 1
@@ -62,7 +63,7 @@ class FedMD(Buffered):
         return [factor / total for factor in factors]
 
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
-        trained = task.train(self._digested(task, message, self.personal(task, message, state)))
+        trained = task.train(self._digested(task, message, self.own(task, state)))
         trained.log()
         logits = task.predict(trained.model, task.public)
         return {"logits": logits}, {"w": trained.w, "buffers": trained.model.buffers}
@@ -84,9 +85,6 @@ class FedMD(Buffered):
         if not any(self.factors(arrivals)):  # nobody reported, or all are too stale to count
             return state
         return {**state, "consensus": updates["logits"]}
-
-    def personal(self, task: Task, message: Record, state: Record) -> Model:
-        return task.received.replace(w=state["w"], buffers=state["buffers"])
 
     def adapt(self, task: Task, message: Record, state: Record) -> Record:
         return self.update(task, message, state)[1]

@@ -28,6 +28,7 @@ class FedPer(FedAvg):
     """
 
     keeps_personal: ClassVar[bool] = True
+    own_model: ClassVar[dict[str, str]] = {"personal": "head"}
 
     name: str = "fedper"
     head_epochs: Annotated[NonNegativeInt, Unit("epochs")] = 0
@@ -53,15 +54,12 @@ class FedPer(FedAvg):
 
     def _train(self, task: Task, message: Record, state: Record, part: str | None) -> tuple[Record, Record]:
         """Trains the head alone, then a part of the model. part: None stands for both parts."""
-        start = self.personal(task, message, state)
+        start = self.own(task, state)
         if self.head_epochs:
             start = task.train(start, part="personal", epochs=self.head_epochs, stream=HEAD).model
         trained = task.train(start, part=part)
         return trained.send(delta=trained.model.shared - message["w"]), {"head": trained.model.personal}
 
-    def personal(self, task: Task, message: Record, state: Record) -> Model:
-        return task.received.replace(personal=state["head"])
-
     def adapt(self, task: Task, message: Record, state: Record) -> Record:
-        start = self.personal(task, message, state)
+        start = self.own(task, state)
         return {"head": task.train(start, part="personal", epochs=self.adapt_epochs, stream=HEAD).model.personal}

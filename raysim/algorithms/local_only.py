@@ -20,6 +20,7 @@ class LocalOnly(Central):
     """
 
     mixes_models: ClassVar[bool] = True
+    own_model: ClassVar[dict[str, str]] = {"w": "w", "buffers": "buffers"}
 
     name: str = "local_only"
 
@@ -37,15 +38,12 @@ class LocalOnly(Central):
         return [0.0] * len(arrivals)
 
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
-        trained = task.train(self.personal(task, message, state))
+        trained = task.train(self.own(task, state))
         trained.log()
         return {}, {"w": trained.w, "buffers": trained.model.buffers}
 
     def step(self, state: Record, arrivals: Arrivals, updates: Record, task: Task) -> Record:
         return state
-
-    def personal(self, task: Task, message: Record, state: Record) -> Model:
-        return task.received.replace(w=state["w"], buffers=state["buffers"])
 
     def adapt(self, task: Task, message: Record, state: Record) -> Record:
         return self.update(task, message, state)[1]

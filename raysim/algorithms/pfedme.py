@@ -7,7 +7,7 @@ not by many steps on one. As in the authors' code, each minimisation starts from
 first one of a round from the received model; the paper leaves the starting point open.
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from raysim.algorithms.fedavg import FedAvg, Weights
 from raysim.algorithms.signatures import Arrivals, Direction, Local, Model, ServerTask, Task, Tensor
@@ -21,6 +21,8 @@ class PFedMe(FedAvg):
     A client predicts with its personal model theta_i; before it is first picked, with the initial model. One that is
     `data.unseen` trains a personal model from the global one.
     """
+
+    own_model: ClassVar[dict[str, str]] = {"w": "w", "buffers": "buffers"}
 
     name: str = "pfedme"
     weights: Weights = "uniform"
@@ -48,7 +50,7 @@ class PFedMe(FedAvg):
 
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
         received = w = message["w"]
-        theta = task.received if self.start == "received" else self.personal(task, message, state)
+        theta = task.received if self.start == "received" else self.own(task, state)
         for round in range(self.local_rounds):
             theta = self._envelope(task, theta, w, round)
             w = w - self.lr * self.lam * (w - theta.w)
@@ -63,9 +65,6 @@ class PFedMe(FedAvg):
     def direction(self, state: Record, arrivals: Arrivals, updates: Record, task: ServerTask) -> Direction:
         delta, others = super().direction(state, arrivals, updates, task)
         return (None if delta is None else self.beta * delta), others
-
-    def personal(self, task: Task, message: Record, state: Record) -> Model:
-        return task.received.replace(w=state["w"], buffers=state["buffers"])
 
     def adapt(self, task: Task, message: Record, state: Record) -> Record:
         theta = task.received

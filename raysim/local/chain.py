@@ -58,7 +58,7 @@ class Chain:
         if not linear or len(linear) != len(between) + 1 or len(linear) + len(between) != len(children):
             return None
         plain = all(one.bias is not None and one.weight.device.type == "cpu" for one in linear)
-        if not plain or len(gradients) != 2 * len(linear) or any(map(_is_hooked, module.modules())):
+        if not plain or len(gradients) != 2 * len(linear) or any(map(is_hooked, module.modules())):
             return None  # layers share parameters, or there are others beside them
         trios = zip(linear, gradients[::2], gradients[1::2], strict=True)
         detached = ((one.weight.detach(), one.bias.detach(), places) for one, *places in trios)
@@ -111,7 +111,7 @@ class Chain:
         return entered, loss, torch._log_softmax_backward_data(back, logarithms, 1, torch.float32)
 
 
-def _is_hooked(module: nn.Module) -> bool:
+def is_hooked(module: nn.Module) -> bool:
     """Whether a module has hooks, which do something besides its forward and backward pass."""
     hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
     return any(hooks)

@@ -45,13 +45,13 @@ def counted(target: Tensor) -> int:
     return int((target != IGNORED).sum())
 
 
-def hits(output: Tensor, target: Tensor) -> int:
-    """Returns how many labels are predicted. A label that is one of several, of 0 or 1, is predicted for itself."""
+def hits(output: Tensor, target: Tensor) -> Tensor:
+    """Returns which labels are predicted, in their shape. One of several labels, 0 or 1, is predicted for itself."""
     if target.is_floating_point():
         logits = by_target(output, target)
-        return int((((logits > 0) == (target > 0.5)) & ~logits.isnan()).sum())
+        return ((logits > 0) == (target > 0.5)) & ~logits.isnan()
     best, label = predicted(output, target).max(-1)  # of NaN and others it is NaN, with a label, often 0; -100 is none
-    return int(((label == target) & ~best.isnan()).sum())
+    return (label == target) & ~best.isnan()
 
 
 def quadratic(output: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:

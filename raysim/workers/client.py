@@ -1,9 +1,7 @@
 """The worker of client actors: it trains and evaluates clients, as functions of the request."""
 
 import time
-from collections.abc import Callable
 from contextlib import nullcontext
-from functools import partial
 
 import numpy as np
 import torch
@@ -12,14 +10,15 @@ from torch import Tensor
 from actors import Answer, Value
 from raysim.algorithms import Central
 from raysim.data import Federation
-from raysim.local.batch_norm import pooled, sums
+from raysim.local.batch_norm import sums
 from raysim.local.model import Model
 from raysim.local.net import Net
 from raysim.local.task import Task
 from raysim.parts.rng import generator
 from raysim.scenario import Scenario
-from raysim.terms import ClientState, ModelKey, Record, Wire, suffixed
+from raysim.terms import ClientState, Record, Wire, suffixed
 from raysim.workers import records, returned
+from raysim.workers.client_models import ClientModels, state_in, with_statistics
 from raysim.workers.evaluation import EVALUATION_BATCH, joined
 from raysim.workers.replies import ClientWire, Evaluated, MetricSums, Numbers, TrainedMember
 from raysim.workers.requests import (
@@ -28,7 +27,6 @@ from raysim.workers.requests import (
     EvaluateClientsRequest,
     EvaluateRequest,
     MetricsRequest,
-    OwnModels,
     SaveClientsRequest,
     Served,
     StatisticsRequest,
@@ -38,8 +36,7 @@ from raysim.workers.requests import (
 )
 from raysim.workers.sending import DrawKey
 from raysim.workers.server_models import ServerModels
-from raysim.workers.variants import Variant
-from raysim.workers.workbench import EVALUATING, Workbench
+from raysim.workers.workbench import Workbench
 
 
 class ClientWorker(Workbench, ClientHandlers):
@@ -50,6 +47,7 @@ class ClientWorker(Workbench, ClientHandlers):
     def __init__(self, scenario: Scenario, federation: Federation, device: torch.device) -> None:
         super().__init__(scenario, federation, device)
         self.models = ServerModels(self)
+        self.own = ClientModels(self, self.models)
 
     # --- training -----------------------------------------------------------------------------------------------------
 
@@ -88,7 +86,7 @@ class ClientWorker(Workbench, ClientHandlers):
         net.take_solves()
         self.logged.take()
         self.at(member.moment)
-        state, message = self._state_in(member.state), self.models.cut(member.level, message, member.version)
+        state, message = state_in(member.state, self.device), self.models.cut(member.level, message, member.version)
         key = DrawKey(client, number, member.version)
         if self.scenario.sends_each:
             copy = state.downlink if member.missed.versions is not None else {}
@@ -132,15 +130,6 @@ class ClientWorker(Workbench, ClientHandlers):
             returned.alike(where, after, kept, "the client's next state", "client")
             return sent, state._replace(algorithm=after)
 
-    def _state_in(self, value: Value[ClientWire] | None) -> ClientState[Tensor]:
-        """Returns a client's state, which may be changed in place but for what transforms keep; an empty one if clients
-        keep none."""
-        if not value:
-            return ClientState()
-        _, _, up, _, down = value.content.map(partial(records.borrow, device=self.device))
-        own = value.content._replace(uplink={}, downlink={}).map(partial(records.receive, device=self.device))
-        return own._replace(uplink=up, downlink=down)
-
     # --- evaluation ---------------------------------------------------------------------------------------------------
 
     def evaluate(self, request: EvaluateRequest) -> Answer[MetricSums, tuple[Value[Wire], ...]]:
@@ -171,11 +160,7 @@ class ClientWorker(Workbench, ClientHandlers):
         message = records.borrow(served.message.content, self.device)  # the network copies it
         message = self.models.cut(served.level, message, served.version)
         model = self.models.received(message, variant.start)
-        return variant.net, self._with_statistics(model, variant, served)
-
-    def _with_statistics(self, model: Model, variant: Variant, served: Served) -> Model:
-        found = [records.borrow(value.content, self.device) for value in served.statistics]
-        return model.replace(buffers=pooled(model.buffers, variant.net.layout, found)) if found else model
+        return variant.net, with_statistics(model, variant, served)
 
     def metrics(self, request: MetricsRequest) -> Numbers:
         """Computes own metrics of the outputs that evaluations left."""
@@ -184,16 +169,21 @@ class ClientWorker(Workbench, ClientHandlers):
 
     def evaluate_clients(self, request: EvaluateClientsRequest) -> list[dict[str, Evaluated]]:
         """Evaluates each client's own model on its own samples, by split."""
-        messages = self._messages(request.own)
+        asked = request.own
+        received, on = self.own.received(asked), [self.federation.evaluates_on(client) for client in asked.clients]
+        if many := self.own.many(asked):
+            level = asked.levels[0]
+            with self.variant(level).net.evaluating(received[level][1]):
+                return self.evaluator.of_many(*many, on)
         evaluated = []
-        for place, client in enumerate(request.own.clients):
-            net = self.variant(request.own.levels[place]).net
+        for place, client in enumerate(asked.clients):
+            net = self.variant(asked.levels[place]).net
             net.take_solves()
-            own = self._personal(request.own, place, messages)
+            own = self.own.predictor(asked, place, received)
             predictor = net.evaluating(own) if isinstance(own, Model) else nullcontext(own)
             with predictor as predict:
-                on = self.federation.evaluates_on(client)
-                evaluated.append({split: self.evaluator.measure(predict, *rows, client) for split, rows in on.items()})
+                splits = on[place].items()
+                evaluated.append({split: self.evaluator.measure(predict, *rows, client) for split, rows in splits})
         return evaluated
 
     def save_clients(self, request: SaveClientsRequest) -> dict[str, np.ndarray]:
@@ -201,46 +191,10 @@ class ClientWorker(Workbench, ClientHandlers):
 
         Raises TypeError if a client predicts with something other than a model.
         """
-        messages, vectors = self._messages(request.own), records.Stack()
+        received, vectors = self.own.received(request.own), records.Stack()
         for place in range(len(request.own.clients)):
-            own = self._personal(request.own, place, messages)
+            own = self.own.predictor(request.own, place, received)
             if not isinstance(own, Model):
                 raise TypeError(f"run.save_clients: clients must predict with models, got {own!r}; leave the key out")
             vectors.add({"w": own.w, "buffers": own.buffers}, 1.0)
         return records.send(vectors.record)
-
-    def _messages(self, own: OwnModels) -> dict[ModelKey, tuple[Record, Model]]:
-        """Returns what clients of each level received, with statistics of BatchNorm if they are collected, and the
-        model in it, which is the same for all of them."""
-        whole, _ = self.models.opened(own.models[0].message)
-        found: dict[ModelKey, tuple[Record, Model]] = {}
-        for served in own.models:
-            variant = self.variant(served.level)
-            message = self.models.cut(served.level, whole, served.version)
-            with_own = self._with_statistics(self.models.received(message, variant.start), variant, served)
-            message = {**message, "buffers": with_own.buffers} if served.statistics else message
-            found[served.level] = message, self.models.received(message, variant.start)
-        return found
-
-    def _personal(
-        self, own: OwnModels, place: int, messages: dict[ModelKey, tuple[Record, Model]]
-    ) -> Model | Callable[[Tensor], Tensor]:
-        """Returns what a client predicts with. place: the client's place in `own.clients`. messages: what clients of
-        each level received."""
-        client, number = own.clients[place], EVALUATING + own.version
-        self.at(own.moment)
-        who = f"client {client}, model version {own.version}, evaluate"
-        variant, (message, received) = self.variant(own.levels[place]), messages[own.levels[place]]
-        task = self.task(client, number, received, variant=variant)
-        state = self._state_in(own.states[place] if own.states else None).algorithm
-        state = variant.cut(state, self.algorithm.first_unit(own.version))
-        self.logged.take()
-        if own.unseen:
-            with self.calling("adapt", client, number, who=who, message=message, state=state) as where:
-                adapted = returned.record(where, self.algorithm.adapt(task, message, state), "the client's state")
-                returned.alike(where, adapted, state, "the client's state", "client")
-            state = adapted
-        with self.calling("personal", client, number, who=who, message=message, state=state) as where:
-            predicts = self.algorithm.personal(task, message, state)
-            self.refuse_logged("personal or adapt")
-            return returned.predictor(where, predicts, variant.net.layout)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -9,14 +12,16 @@ import torch
 from torch import Tensor
 
 from raysim.data import Federation, Split
-from raysim.data.dataset import IGNORED
+from raysim.local.many import ManyModels
 from raysim.local.net import Net
-from raysim.local.outputs import hits
+from raysim.local.outputs import counted, hits
 from raysim.local.samples import Loader
 from raysim.scenario import Scenario
 from raysim.scenario.checks import Has
 from raysim.terms import Record
 from raysim.workers.replies import Evaluated, MetricSums, Numbers
+
+On = dict[str, tuple[Split, np.ndarray]]  # on what a client's own model is evaluated, by name of the split
 
 EVALUATION_BATCH = 250  # samples in a forward pass; fixed, because it decides bits
 # What data have to measure by, for the loss that they bring.
@@ -63,23 +68,57 @@ class Evaluator:
 
         kept: a list to which is added what metrics need of each batch, on the CPU; None: that is not kept.
         """
-        loss, correct = 0.0, 0
+        samples, loss, correct = 0, 0.0, 0
         for start in range(0, len(rows), EVALUATION_BATCH):
             x, y = self._loader(split, rows[start : start + EVALUATION_BATCH], client)
+            samples += counted(y)
             output: Tensor = predict(x)
             if kept is not None:
                 kept.append(self._kept_of(output, y))
             loss += float(self._net.loss(output, y, reduction="sum"))
             if self._labelled:
-                correct += hits(output, y)
-        samples, solves = float(_labels(split.y[rows])), self._net.take_solves()
-        sums = {"samples": samples, "loss": loss}
+                correct += int(hits(output, y).sum())
+        solves = self._net.take_solves()
+        sums = {"samples": float(samples), "loss": loss}
         if self._labelled:
             sums["accuracy"] = float(correct)
         if solves.solves:  # like all metrics, as sums over samples
             sums["iterations"] = samples * solves.iterations / solves.solves
             sums["unconverged"] = samples * solves.unconverged / solves.solves
         return sums
+
+    def of_many(self, models: ManyModels, vectors: Sequence[Tensor], on: Sequence[On]) -> list[dict[str, Evaluated]]:
+        """Evaluates a model of each client on its own samples, with the bits of `measure`, without `run.metrics`.
+
+        vectors: what of its model is each client's own. The network must hold the rest.
+        """
+        found: list[dict[str, Evaluated]] = [{} for _ in on]
+        for name in dict.fromkeys(chain.from_iterable(on)):
+            rows_of = {place: splits[name][1] for place, splits in enumerate(on) if name in splits}
+            totals: dict[int, MetricSums] = {place: defaultdict(float) for place in rows_of}
+            split = next(splits[name][0] for splits in on if name in splits)
+            for block in _blocks(rows_of):
+                places, pieces = zip(*block, strict=True)
+                for metric, sums in self._sums_of_many(models, [vectors[place] for place in places], split, pieces):
+                    for place, value in zip(places, sums, strict=True):
+                        totals[place][metric] += value
+            for place, total in totals.items():
+                found[place][name] = Evaluated({**total}, {})
+        return found
+
+    def _sums_of_many(
+        self, models: ManyModels, vectors: Sequence[Tensor], split: Split, rows: Sequence[np.ndarray]
+    ) -> Iterator[tuple[str, Iterable[float]]]:
+        """Yields each metric with its sum over the samples of each model."""
+        sizes = tuple(map(len, rows))
+        x, y = self._loader(split, np.concatenate(rows))
+        outputs, targets = models(x, sizes, vectors), y.split_with_sizes(sizes)
+        losses = [self._net.loss(*pair, reduction="sum") for pair in zip(outputs, targets, strict=True)]
+        yield "samples", map(counted, targets)
+        yield "loss", torch.stack(losses).tolist()
+        if self._labelled:
+            right = hits(torch.cat(outputs), y).reshape(len(y), -1).sum(1)
+            yield "accuracy", np.add.reduceat(right.cpu().numpy(), np.cumsum((0, *sizes[:-1]))).tolist()
 
     def _kept_of(self, output: Tensor, y: Tensor) -> Record:
         """Returns what metrics need of a batch: outputs and labels, or what some make of them."""
@@ -91,11 +130,22 @@ class Evaluator:
         return record
 
 
+def _blocks(rows_of: Mapping[int, np.ndarray]) -> Iterator[list[tuple[int, np.ndarray]]]:
+    """Yields as many batches of clients as one pass takes, each with the client's place."""
+    block: list[tuple[int, np.ndarray]] = []
+    held = 0
+    for place, rows in rows_of.items():
+        for start in range(0, len(rows), EVALUATION_BATCH):
+            piece = rows[start : start + EVALUATION_BATCH]
+            if block and held + len(piece) > EVALUATION_BATCH:
+                yield block
+                block, held = [], 0
+            block.append((place, piece))
+            held += len(piece)
+    if block:
+        yield block
+
+
 def joined(kept: list[Record]) -> Record:
     """Joins the records that were kept of several batches into one."""
     return {key: torch.cat([record[key] for record in kept]) for key in kept[0]}
-
-
-def _labels(y: np.ndarray) -> int:
-    """Returns how many labels or targets there are, without those that are ignored."""
-    return y.size if y.ndim == 1 or y.dtype == np.float32 else int(np.count_nonzero(y != IGNORED))

@@ -1,0 +1,94 @@
+"""Evaluating many clients' models together gives the bits of evaluating one after another."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from conftest import digits
+
+from actors import Value
+from raysim.data import federate
+from raysim.engine.families import family_of
+from raysim.scenario.load import scenario_of
+from raysim.terms import ClientState, Moment
+from raysim.workers import records
+from raysim.workers.requests import EvaluateClientsRequest, OwnModels, Served
+
+CLIENTS = tuple(range(12))
+PERSONAL = {"fedper": "head", "fedrep": "head", "lg_fedavg": "first"}
+ALGORITHMS = ("fedper", "local_only", "fedavg", "lg_fedavg", "fedrep", "ditto", "pfedme")
+MODELS = [
+    {"name": "mlp", "hidden": [24, 10], "activation": "tanh"},
+    {"name": "mlp", "hidden": [64]},
+    {"name": "cnn", "channels": [4], "kernel": 3, "hidden": 9},
+]
+DATA = [
+    {"partition": "iid", "local_test": 0.2},
+    {"partition": {"name": "dirichlet", "alpha": 0.3, "min_size": 8}, "local_test": 0.3, "validation": 0.2},
+]
+
+
+def asked(raw: dict[str, Any], seed: int = 0) -> tuple[Any, EvaluateClientsRequest]:
+    """Returns a worker of a scenario, and a request to evaluate clients whose states are random."""
+    scenario = scenario_of({**raw, "seed": seed})
+    worker = family_of(scenario).worker(federate(scenario.data, scenario.server_data, scenario.seed, scenario.public))
+    message = Value(records.send(worker.models.message(worker.models.first_state())))
+    drawn, first = np.random.default_rng(seed), records.send(worker.models.first_client().algorithm)
+
+    def state() -> dict[str, np.ndarray]:
+        return {key: one + drawn.normal(0, 0.1, one.shape).astype(one.dtype) for key, one in first.items()}
+
+    states = tuple(Value(ClientState(state(), {})) for _ in CLIENTS)
+    ones = (1.0,) * len(CLIENTS)
+    own = OwnModels(CLIENTS, ones, 1, Moment(), False, (Served(message, 1),), states if first else ())
+    return worker, EvaluateClientsRequest(own)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_many_models_have_the_bits_of_one_after_another(
+    algorithm: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for model, data in itertools.product(MODELS, DATA):
+        first = "conv1" if model["name"] == "cnn" else "hidden1"
+        personal = [PERSONAL[algorithm].replace("first", first)] if algorithm in PERSONAL else []
+        raw = digits(algorithm=algorithm, model={**model, "personal": personal})
+        raw["data"] = {"name": "digits", "clients": len(CLIENTS), **data}
+        worker, request = asked(raw, seed)
+        assert worker.own.many(request.own)
+        together = [worker.evaluate_clients(request) for _ in range(3)]  # alone, tried, and together
+        with monkeypatch.context() as patched:
+            patched.setattr(worker.own, "many", lambda own: None)
+            alone = worker.evaluate_clients(request)
+        assert together == [alone] * 3
+        assert all(one["test"].samples for one in alone)
+
+
+def test_a_model_whose_bits_would_differ_is_computed_alone() -> None:
+    worker, request = asked(digits(algorithm="fedper", model__personal=["head"], data__local_test=0.2))
+    models, vectors = worker.own.many(request.own)
+    shared, sizes, x = models._shared, (2, 3, 4), torch.rand(9, 64)
+    models._shared = lambda given: shared(given) + (len(given) > 4) * 1e-6 * (torch.arange(len(given)) < 5)[:, None]
+    with worker.net.evaluating(worker.start):
+        alone, *others = (models(x, sizes, vectors[:3]) for _ in range(3))
+    assert models._differ[sizes] == [0, 1]
+    for outputs in others:
+        assert all(map(torch.equal, alone, outputs))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"run__metrics": ["f1"], "algorithm": "local_only"},
+        {"algorithm": "apfl"},
+        {"algorithm": "fedper", "model": {"name": "resnet", "depth": 14, "personal": ["head"]}},
+        {"data__skew": {"name": "noise", "sigma": 0.1}, "algorithm": "local_only"},
+    ],
+    ids=["metrics", "a model that is computed", "another architecture", "inputs that differ"],
+)
+def test_what_does_not_fit_is_evaluated_one_by_one(given: dict[str, Any]) -> None:
+    worker, request = asked(digits(data__local_test=0.2, **given))
+    assert worker.own.many(request.own) is None
+    assert len(worker.evaluate_clients(request)) == len(CLIENTS)
