@@ -16,7 +16,6 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar, Literal
 
 from raysim.algorithms.central import needs_labels
-from raysim.algorithms.deep import Deep
 from raysim.algorithms.signatures import (
     Arrivals,
     Correction,
@@ -28,6 +27,7 @@ from raysim.algorithms.signatures import (
     Task,
     Tensor,
 )
+from raysim.algorithms.sliced import Deep
 from raysim.parts.part import Count, NonNegative
 from raysim.terms import Population, Record
 

@@ -20,9 +20,9 @@ from functools import reduce
 from operator import add
 from typing import ClassVar, Literal
 
-from raysim.algorithms.buffered import Buffered
 from raysim.algorithms.hybrid import Hybrid
 from raysim.algorithms.signatures import Arrivals, Model, ServerTask, Task, Tensor
+from raysim.algorithms.staleness import Buffered
 from raysim.parts.part import Positive
 from raysim.terms import Population, Record
 

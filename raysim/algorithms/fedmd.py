@@ -14,9 +14,9 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from raysim.algorithms.buffered import Buffered
 from raysim.algorithms.central import needs_labels
 from raysim.algorithms.signatures import Arrivals, Model, Problems, ServerTask, Setting, Task, Tensor
+from raysim.algorithms.staleness import Buffered
 from raysim.local import Local
 from raysim.parts.errors import Problem
 from raysim.parts.part import Positive, Samples, Unit

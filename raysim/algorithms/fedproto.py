@@ -13,9 +13,9 @@ too, which is new: a stale client's samples then count S(s) times each.
 from collections.abc import Callable
 from typing import ClassVar, Literal
 
-from raysim.algorithms.buffered import Buffered
 from raysim.algorithms.central import needs_labels
 from raysim.algorithms.signatures import Arrivals, Model, Problems, ServerTask, Setting, Task, Tensor, Trained
+from raysim.algorithms.staleness import Buffered
 from raysim.parts.errors import Problem
 from raysim.parts.part import NonNegative
 from raysim.terms import Population, Record

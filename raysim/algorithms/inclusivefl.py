@@ -17,8 +17,8 @@ from collections.abc import Callable
 from itertools import chain, pairwise
 from typing import ClassVar
 
-from raysim.algorithms.deep import Deep
 from raysim.algorithms.signatures import Arrivals, Correction, Direction, ServerTask, Task, Tensor, Weights
+from raysim.algorithms.sliced import Deep
 from raysim.parts.part import Fraction
 from raysim.terms import Population, Record
 

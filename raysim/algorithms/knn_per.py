@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from raysim.algorithms.buffered import Buffered
 from raysim.algorithms.fedavg import FedAvg
 from raysim.algorithms.signatures import Arrivals, Problems, Setting, Task, Tensor
+from raysim.algorithms.staleness import Buffered
 from raysim.parts.errors import Problem
 from raysim.parts.part import Count, Fraction, Positive
 from raysim.terms import Population, Record

@@ -73,6 +73,8 @@ class Aggregating(Moving):
 
     def problems(self, scenario: Setting) -> Problems:
         """Yields a problem if a step can never have the updates that the aggregate needs."""
+        if not self.needs_every_update:
+            return
         trigger = self.trigger
         most = trigger.size if isinstance(trigger, Buffer) else scenario.world.dispatch.size
         if most is not None and most < self.aggregate.least:

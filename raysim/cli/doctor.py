@@ -11,11 +11,10 @@ from rich.text import Text
 from actors import OnNode
 from raysim.cli.ending import ending_by_signals, refuse
 from raysim.cli.options import Address, Overrides
-from raysim.doctor.node import Node, differences, examined
-from raysim.doctor.room import Room, too_large
 from raysim.parts.errors import ScenarioError
 from raysim.runs.inspection import guarantee
-from raysim.runs.states import states
+from raysim.runs.nodes import Node, differences, examined
+from raysim.runs.states import Room, states, too_large
 from raysim.sweep import load_sweep
 from results.render import plain_table
 from results.texts import Terminal, count

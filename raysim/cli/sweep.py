@@ -17,7 +17,7 @@ from raysim.cli.options import Address, Out
 from raysim.observers import Lines
 from raysim.observers.live import Bar, bars
 from raysim.parts.errors import ScenarioError
-from raysim.runs.previous import OutOfDate
+from raysim.runs.continuing import OutOfDate
 from raysim.sweep import load_sweep
 from raysim.sweep.batch import RunOutcome, labels, outcomes_of
 from raysim.sweep.expand import Plan

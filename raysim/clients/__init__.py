@@ -3,11 +3,4 @@
 from raysim.clients.behaviours import BEHAVIOURS, Behaviour, Honest
 from raysim.clients.group import ClientGroup, ClientGroups, group_problems
 
-__all__ = [
-    "BEHAVIOURS",
-    "Behaviour",
-    "ClientGroup",
-    "ClientGroups",
-    "Honest",
-    "group_problems",
-]
+__all__ = ["BEHAVIOURS", "Behaviour", "ClientGroup", "ClientGroups", "Honest", "group_problems"]

@@ -5,15 +5,15 @@ from raysim.data.dataset import Split as Split
 from raysim.data.federation.federation import Federation as Federation
 from raysim.data.federation.federation import federate as federate
 from raysim.data.federation.partition import Partitioner as Partitioner
+from raysim.data.federation.partition import Sizes as Sizes
 from raysim.data.federation.server import SERVER_DATA as SERVER_DATA
 from raysim.data.federation.server import Public as Public
 from raysim.data.federation.server import ServerData as ServerData
-from raysim.data.federation.sizes import Sizes as Sizes
 from raysim.data.federation.skew import FeatureSkew as FeatureSkew
 from raysim.data.named import NamedArrays as NamedArrays
+from raysim.data.sources import SOURCES as SOURCES
 from raysim.data.sources.arrays import Arrays as Arrays
 from raysim.data.sources.images import Images as Images
-from raysim.data.sources.sets import SOURCES as SOURCES
 from raysim.data.sources.source import PARTITIONS as PARTITIONS
 from raysim.data.sources.source import Partition as Partition
 from raysim.data.sources.source import Source as Source

@@ -6,12 +6,11 @@ from typing import Any, get_args
 
 import numpy as np
 
-from raysim.data.dataset import IGNORED, Dataset, Loss, Split
+from raysim.data.dataset import IGNORED, Dataset, Loss, Split, balanced
 from raysim.data.meaning import InputMeaning, LabelMeaning, Meaning
 from raysim.data.named import are_pixels, by_name, shape_of
 from raysim.data.sources.inputs import scaled_by, scaled_like
 from raysim.data.sources.source import Source
-from raysim.data.sources.subset import balanced
 from raysim.parts.errors import BadValue
 
 STORED = {"uint8", "int16", "int32", "float32"}  # types of inputs

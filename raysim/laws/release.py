@@ -10,8 +10,7 @@ from torch import Tensor
 from raysim.laws.runs import RUNS, carried_out
 from raysim.laws.subject import Broken, Groups, NotTried, Subject
 from raysim.parts.rng import torch_seed
-from raysim.privacy.exposure import Exposure
-from raysim.privacy.gaussian import epsilon_of
+from raysim.privacy.exposure import Exposure, epsilon_of
 from raysim.privacy.release import Summed
 from raysim.terms import Record
 from raysim.uplink.uplink import Size, UplinkPoint

@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 
 from raysim.algorithms import Central, Peer
-from raysim.algorithms.deep import Deep
-from raysim.algorithms.sliced import Sliced
+from raysim.algorithms.sliced import Deep, Sliced
 from raysim.data.sources.synthetic import Quadratic
-from raysim.models.dense import Vector
-from raysim.models.part import ModelPart
+from raysim.models.part import ModelPart, Vector
 from raysim.parts.part import Part, spell_out
 from raysim.scenario.kinds import Kind
 from raysim.scenario.words import placed

@@ -49,7 +49,7 @@ class Subject:
             self.block = {"name": self.name, **required(self.part)}
         if wrong := override_all(self.block, settings):
             raise ScenarioError(name, wrong)
-        self._file = scenario
+        self.file = scenario
 
     @cached_property
     def made(self) -> Any:
@@ -62,7 +62,7 @@ class Subject:
     @cached_property
     def raw(self) -> Raw:
         """The scenario in which the part is tried: the first that is right, or the very first if none is."""
-        choices = [*trials(self.kind, self.part, self.block)] if self._file is None else [*self._in_file(self._file)]
+        choices = [*trials(self.kind, self.part, self.block)] if self.file is None else [*self._in_file(self.file)]
         return next(filter(_is_right, choices), choices[0])
 
     def _in_file(self, file: Path) -> Iterator[Raw]:
@@ -81,17 +81,12 @@ class Subject:
     @cached_property
     def scenario(self) -> Scenario:
         """The scenario in which the part is tried. Raises ScenarioError if it is wrong."""
-        return parse_scenario(self.raw, "the trial" if self._file is None else str(self._file))
+        return parse_scenario(self.raw, "the trial" if self.file is None else str(self.file))
 
     @property
     def clients(self) -> int:
         """The number of clients, or peers, of that scenario."""
         return self.scenario.data.clients
-
-    @property
-    def brings_data(self) -> bool:
-        """Whether the scenario is a file of the user's, whose data the part may be made for."""
-        return self._file is not None
 
 
 def _is_right(raw: Raw) -> bool:

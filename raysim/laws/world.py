@@ -192,11 +192,7 @@ def _require_number(where: str, value: Any) -> None:
         raise Broken(f"{where}: must be a finite number of at least 0, got {value!r}")
 
 
-DELAY: Groups = (
-    (delays_are_numbers,),
-    (delays_are_at_least_the_least, delays_follow_their_key),
-    *RUNS,
-)
+DELAY: Groups = ((delays_are_numbers,), (delays_are_at_least_the_least, delays_follow_their_key), *RUNS)
 DISTRIBUTION: Groups = ((draws_are_within_bounds,), *RUNS)
 EDGE_DELAY: Groups = ((draws_are_within_bounds, messages_take_time_to_each_target), *RUNS)
 AVAILABILITY: Groups = ((masks_are_of_all_clients,), (changes_are_foretold, everybody_comes), *RUNS)

@@ -14,8 +14,7 @@ from raysim.metrics.classification import (
     Perplexity,
     TopK,
 )
-from raysim.metrics.metric import FunctionMetric, Metric
-from raysim.metrics.regression import MAE, R2, RMSE
+from raysim.metrics.metric import MAE, R2, RMSE, FunctionMetric, Metric
 
 METRICS: tuple[type[Metric], ...] = (
     *(Macro, BalancedAccuracy, TopK, AUROC, AveragePrecision, ECE, MCC),

@@ -3,9 +3,6 @@
 from raysim.models.convolutional import CNN as CNN
 from raysim.models.convolutional import FedFADMMCNN as FedFADMMCNN
 from raysim.models.convolutional import ResNet as ResNet
-from raysim.models.dense import MLP as MLP
-from raysim.models.dense import Linear as Linear
-from raysim.models.dense import Vector as Vector
 from raysim.models.deq import DEQMLP as DEQMLP
 from raysim.models.deq import DEQResNet as DEQResNet
 from raysim.models.deq import DEQTransformer as DEQTransformer
@@ -17,7 +14,10 @@ from raysim.models.language_models import CausalLM as CausalLM
 from raysim.models.language_models import SequenceClassifier as SequenceClassifier
 from raysim.models.lora import Lora as Lora
 from raysim.models.module import Module as Module
+from raysim.models.part import MLP as MLP
+from raysim.models.part import Linear as Linear
 from raysim.models.part import ModelPart as ModelPart
+from raysim.models.part import Vector as Vector
 from raysim.models.solver import SOLVERS as SOLVERS
 from raysim.models.solver import Anderson as Anderson
 from raysim.models.solver import Broyden as Broyden

@@ -69,7 +69,7 @@ class TransformersModel(ModelPart):
         """
         import torch
 
-        from raysim.models.precision import quantise
+        from raysim.models.build import quantise
         from raysim.models.pretrained import head_of
 
         length = _length(shape)

@@ -65,12 +65,7 @@ class Layout:
     """
 
     def __init__(
-        self,
-        module: nn.Module,
-        personal: tuple[str, ...] = (),
-        *,
-        channels_last: bool = True,
-        norm: Norm = "average",
+        self, module: nn.Module, personal: tuple[str, ...] = (), *, channels_last: bool = True, norm: Norm = "average"
     ) -> None:
         norms = tuple(required_norms(module, norm))
         shapes = {name: tuple(p.shape) for name, p in module.named_parameters() if p.requires_grad}
@@ -238,7 +233,8 @@ def pairs_of(module: nn.Module, layout: Layout) -> tuple[Pair, ...]:
     buffers = {entry.name: entry for entry in layout.buffers}
     found = []
     for name, layer in module.named_modules():
-        a, b = (next((entries[n] for n in _factor_names(name, factor) if n in entries), None) for factor in "AB")
+        names = ([f"{name}.{one.format(factor)}" for one in _FACTORS] for factor in "AB")
+        a, b = (next((entries[n] for n in either if n in entries), None) for either in names)
         base: Any = getattr(layer, "base_layer", None)
         if a is None or b is None or getattr(base, "groups", 1) > 1:
             continue
@@ -246,7 +242,3 @@ def pairs_of(module: nn.Module, layout: Layout) -> tuple[Pair, ...]:
         scale = float(layer.scaling["default"])
         found.append(Pair(a, b, scale, buffers.get(f"{name}.base_layer.weight"), turned))
     return tuple(found)
-
-
-def _factor_names(layer: str, factor: str) -> list[str]:
-    return [f"{layer}.{name.format(factor)}" for name in _FACTORS]

@@ -5,10 +5,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from raysim.models.build import To, float32
 from raysim.models.exits import Exits
 from raysim.models.language_models import TransformersModel, logits
 from raysim.models.part import ModelPart
-from raysim.models.precision import To, float32
 
 
 def of_library(module: nn.Module, part: ModelPart) -> nn.Module:

@@ -91,10 +91,7 @@ def _pairs(whole: tuple[Entry, ...], narrow: tuple[Entry, ...]) -> list[tuple[En
 
 
 def _cuts(
-    mine: Entry,
-    other: Entry,
-    outputs: Sequence[int] = (),
-    heads: tuple[tuple[int, int], tuple[int, int]] | None = None,
+    mine: Entry, other: Entry, outputs: Sequence[int] = (), heads: tuple[tuple[int, int], tuple[int, int]] | None = None
 ) -> list[Cut]:
     """Returns how a tensor is cut. outputs: of a weight whose second dimension is that of inputs, the sizes of all
     earlier layers. heads: the dimension of a head, and how many units it has, in both modules."""

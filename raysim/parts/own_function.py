@@ -8,12 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    Field,
-)
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
 from raysim.parts.errors import nearest
 from raysim.parts.own import WrongClass, import_class, path_of

@@ -1,13 +1,15 @@
 """How exposed clients are: how far each could have moved what the server's steps show, known from the timeline alone.
 
 Neighbours are two runs that differ in one client, which sends zeros in one of them: who takes part when is the same.
-"""
+What noise without sampling releases, however often, is one Gaussian mechanism (Dong, Roth, Su, Gaussian differential
+privacy, 2022): its mu is what a client can move the result by, in standard deviations of the noise."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -15,6 +17,7 @@ from numpy.typing import NDArray
 
 from raysim.terms import Arrival
 
+_STEPS = 200  # of a bisection, which halves a range each time and ends where doubles end
 Shares: TypeAlias = "Mapping[int, float]"
 """Of one step, the weight of each client's updates together, by the largest weight of an update in that step."""
 
@@ -111,3 +114,55 @@ class MatrixExposure(Exposure):
         moved = np.bincount(self._used[1].astype(int), factors[keep] * self._used[2])
         for client in np.flatnonzero(moved).tolist():
             self.add(client, float(moved[client] ** 2))
+
+
+def delta_of(mu: float, epsilon: float) -> float:
+    """Returns the delta of a Gaussian mechanism for an epsilon: Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu)."""
+    if mu == 0:
+        return 0.0
+    near, far = mu / 2 - epsilon / mu, -mu / 2 - epsilon / mu
+    return math.exp(_log_cdf(near)) - math.exp(epsilon + _log_cdf(far))
+
+
+@lru_cache(4096)
+def epsilon_of(mu: float, delta: float, curve: Callable[[float, float], float] = delta_of) -> float:
+    """Returns the least epsilon of a mechanism for a delta; infinite without noise, where mu is infinite.
+
+    curve: returns its delta for mu and an epsilon.
+    """
+    if not math.isfinite(mu):
+        return math.inf
+    low, high = 0.0, 1.0
+    if curve(mu, low) <= delta:
+        return low
+    while curve(mu, high) > delta:
+        low, high = high, 2 * high
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        low, high = (middle, high) if curve(mu, middle) > delta else (low, middle)
+    return high
+
+
+def mu_of(epsilon: float, delta: float, curve: Callable[[float, float], float] = delta_of) -> float:
+    """Returns the largest mu of a mechanism that keeps to an epsilon and a delta. curve: as for `epsilon_of`."""
+    low, high = 0.0, 1.0
+    while curve(high, epsilon) <= delta:
+        low, high = high, 2 * high
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        low, high = (middle, high) if curve(middle, epsilon) <= delta else (low, middle)
+    return low
+
+
+def _log_cdf(x: float) -> float:
+    """Returns the logarithm of the standard normal distribution function, also far out where that itself is 0."""
+    if x > -30:
+        return math.log(math.erfc(-x / math.sqrt(2)) / 2)
+    square = x * x  # Mills' ratio: an asymptotic series, whose next term is below 1e-9 here
+    return (
+        -square / 2 - math.log(-x * math.sqrt(2 * math.pi)) + math.log1p(-1 / square + 3 / square**2 - 15 / square**3)
+    )

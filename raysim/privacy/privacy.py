@@ -1,10 +1,14 @@
-"""The block `privacy` of a scenario: which guarantee is accounted for, and how."""
+"""The blocks `privacy` and `release` of a scenario: which guarantee is accounted for, and all noise that can give it.
+To add noise, put it into `RELEASES`."""
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from raysim.parts.part import Count, Part, Positive
+from raysim.parts.part import Count, OneOf, Part, Positive
+from raysim.privacy.discrete import DiscreteRelease
+from raysim.privacy.matrix import MatrixRelease
+from raysim.privacy.release import GaussianRelease, Release, TreeRelease
 
 
 class Privacy(Part):
@@ -54,3 +58,10 @@ class Privacy(Part):
             got = f"{self.accountant} with sampling: {self.sampling}"
             raise ValueError(f"accountant must be rdp or pld with sampling: poisson, and else exact, got {got}; {cure}")
         return self
+
+
+RELEASES: tuple[type[Release], ...] = (GaussianRelease, TreeRelease, MatrixRelease, DiscreteRelease)
+
+ARelease = Annotated[
+    Annotated[Release, OneOf(RELEASES)] | None, BeforeValidator(lambda value: None if value == "none" else value)
+]

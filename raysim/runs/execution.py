@@ -16,10 +16,10 @@ from raysim.engine.saver import Saver
 from raysim.engine.simulation import Final, Simulation
 from raysim.parts.errors import DamagedCheckpoint
 from raysim.parts.part import as_lists
-from raysim.runs.machines import kinds_of, what_differs, workers_of
 from raysim.runs.models import digest, digests, save
 from raysim.runs.observing import NewRows
 from raysim.runs.order import RunOrder
+from raysim.runs.origin import kinds_of, what_differs, workers_of
 from raysim.runs.record import RunRecord
 from results import CannotWrite, Writer
 from results.disk import replacing, require_space

@@ -8,12 +8,11 @@ from typing import Any
 from raysim.engine.checkpoint import FOLDER, Checkpoint
 from raysim.observers.observer import Watcher
 from raysim.parts.errors import CannotGoOn, Problem, ScenarioError
-from raysim.runs.changes import BITS, LATER, changed, differences, refuse, require_ended
+from raysim.runs.continuing import BITS, LATER, changed, differences, locked, refuse, require_ended
 from raysim.runs.execution import Execution
 from raysim.runs.launch import launch, new_folder
 from raysim.runs.observing import watching
 from raysim.runs.place import RunPlace
-from raysim.runs.previous import locked
 from raysim.runs.record import RunRecord
 from raysim.runs.result import Result
 from raysim.scenario import Scenario

@@ -16,16 +16,16 @@ from actors import JobFailed, SchedulerDied, ValuesLost
 from raysim.engine.checkpoint import Checkpoint
 from raysim.engine.progress import Progress
 from raysim.parts.errors import RunFailed, ScenarioError, StopRun
+from raysim.runs.continuing import locked
 from raysim.runs.execution import Execution
-from raysim.runs.explained import explained
 from raysim.runs.observing import NewRows, Observing
+from raysim.runs.order import explained
 from raysim.runs.origin import Origin, record_origin
 from raysim.runs.place import RunPlace, WithoutRay
-from raysim.runs.previous import locked
 from raysim.runs.result import Interrupted, Result
 from raysim.scenario import Scenario
 from raysim.scenario.block_checks import file_problems
-from raysim.workers.device import stand_in_bytes
+from raysim.workers.workshop import stand_in_bytes
 from results import CannotWrite
 from results.disk import require_folder, require_space, writing
 from results.ending import Status

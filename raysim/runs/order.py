@@ -1,4 +1,4 @@
-"""What is to be run, and in which folder; and whose the folder is meanwhile."""
+"""What is to be run, and in which folder; whose the folder is meanwhile; and what is said of a job that fails."""
 
 import traceback
 from contextlib import suppress
@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from actors import JobFailed, Pool
+from actors import InlinePool, JobFailed, LocalPool, Pool
 from raysim.engine.checkpoint import Checkpoint
-from raysim.runs.explained import explained
 from raysim.runs.record import RunRecord
 from raysim.scenario import Scenario
 from results import CannotWrite, this_process
@@ -92,3 +91,25 @@ def asks_to_end(error: BaseException) -> bool:
     """Whether an exception ends the run from outside: Ctrl-C, or GeneratorExit where the caller stops iterating."""
     closed = isinstance(error, GeneratorExit) and error.__traceback__ is not None and not error.__traceback__.tb_next
     return closed or isinstance(error, KeyboardInterrupt)
+
+
+def explained(failed: JobFailed, scenario: Scenario, pool: Pool | None = None) -> JobFailed:
+    """Returns the failure of a job, with advice in terms of the scenario.
+
+    If memory ran out, it says which keys to change. If it was raised in code of the user's own, it says where.
+    pool: where the job was carried out; None: on Ray.
+    """
+    cause = failed.cause
+    if failed.memory is not None:
+        training = f"local.batch_size ({scenario.local.batch_size}) or resources.chunk ({scenario.resources.chunk})"
+        asked, kind = scenario.resources, "gpus" if failed.memory == "gpu" else "cpus"
+        share = f"raise resources.{kind}_per_client ({getattr(asked, f'{kind}_per_client'):g}), or "
+        share = f"lower resources.client_actors ({asked.client_actors}), {share}"
+        if isinstance(pool, LocalPool):
+            share = "take fewer worker processes (--local), or "
+        elif isinstance(pool, InlinePool):
+            share = ""
+        cause += f"; {share}lower {training}"
+    if failed.frames:
+        cause += f" - raised in {', '.join(failed.frames[-1])}"
+    return failed if cause == failed.cause else JobFailed(failed.label, cause, failed.traceback)

@@ -19,14 +19,13 @@ from raysim.engine.recorder import Recorder
 from raysim.observers.observer import Watcher
 from raysim.parts.errors import Problem, RunFailed, ScenarioError
 from raysim.parts.process import isolated
-from raysim.runs.changes import resumed
+from raysim.runs.continuing import EarlierRuns, OutOfDate, going_on, locked, resumed
 from raysim.runs.execution import Execution
-from raysim.runs.explained import explained
 from raysim.runs.launch import execution_of, fetch, launch, new_folder
 from raysim.runs.observing import watching
+from raysim.runs.order import explained
 from raysim.runs.origin import Origin, record_origin
 from raysim.runs.place import RunPlace
-from raysim.runs.previous import EarlierRuns, OutOfDate, going_on, locked
 from raysim.runs.record import RunRecord, now
 from raysim.runs.result import Result
 from raysim.scenario import Scenario
@@ -38,6 +37,8 @@ from results import Writer, open_run
 from results.disk import require_folder
 from results.ending import Status
 from results.location import location
+
+_log = logging.getLogger("raysim")
 
 
 def run(
@@ -131,9 +132,6 @@ def scenario_to_resume(folder: Path, overrides: Sequence[str] = ()) -> Scenario:
     open_run(folder)  # raises NotARun
     with locked(folder) as lockable:
         return resumed(open_run(folder), lockable, overrides)
-
-
-_log = logging.getLogger("raysim")
 
 
 def dry_run(scenario: Scenario, make_folder: Callable[[], Path]) -> Result:

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from raysim.algorithms import ALGORITHMS, Central
 from raysim.algorithms.algorithm import Algorithm
-from raysim.algorithms.deep import Deep
+from raysim.algorithms.sliced import Deep
 from raysim.clients import group_problems
 from raysim.clients.capacity import OwnSize
 from raysim.data.sources.shakespeare import Shakespeare
@@ -23,9 +23,9 @@ from raysim.parts.rng import Stream
 from raysim.scenario.explain import explain
 from raysim.scenario.schema import Scenario
 from raysim.terms import Moment
-from raysim.uplink.bounds import adapting
-from raysim.uplink.memory import memory_of, shadows_each
-from raysim.uplink.problems import downlink_problems, increment_problems, list_problems
+from raysim.uplink.noise import adapting
+from raysim.uplink.transforms import downlink_problems, increment_problems, list_problems
+from raysim.uplink.uplink import memory_of, shadows_each
 from raysim.world import Delay
 from results.location import is_local, location
 from results.texts import quoted
@@ -51,6 +51,8 @@ def schedule_problems(scenario: Scenario) -> Iterator[Problem]:
 def transform_problems(scenario: Scenario) -> Iterator[Problem]:
     """Yields what is wrong with the transforms of what clients send."""
     algorithm, transforms = scenario.algorithm, scenario.uplink
+    if not (transforms or scenario.downlink):
+        return
     if type(algorithm).traffic is not Algorithm.traffic:
         text = f"must be left out for {algorithm.name}, which says itself what travels; leave it out"
         yield from (Problem(key, text) for key in ("uplink", "downlink") if getattr(scenario, key))
@@ -217,8 +219,9 @@ def _check_delay(scenario: Scenario) -> None:
 
 
 def _check_memory(scenario: Scenario) -> None:
-    capacity, stream = scenario.capacity, Stream(scenario.seed, "delay")
-    if capacity and capacity.by == "memory" and scenario.world.delay.memory(stream, scenario.data.clients) is None:
+    if scenario.capacity is None or scenario.capacity.by != "memory":
+        return
+    if scenario.world.delay.memory(Stream(scenario.seed, "delay"), scenario.data.clients) is None:
         text = "memory needs world.delay to be a trace with a column memory_bytes, got none"
         raise ValueError(f"{text}; name one, add the column, or take speed")
 

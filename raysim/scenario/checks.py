@@ -62,7 +62,7 @@ def problems_of(scenario: Scenario) -> list[Problem]:
         *local_problems(scenario),
         *level_problems(scenario),
         *architecture_problems(scenario),
-        *privacy_problems(scenario),
+        *(privacy_problems(scenario) if scenario.release or scenario.privacy else ()),
         *scenario.algorithm.at(Moment()).problems(scenario),
         *family_problems(scenario),
     ]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from raysim.data.cache import kept
+from raysim.data.sources.reading import kept
 from raysim.parts.own_code import Sources, parts_in, sources_in
 from raysim.scenario.resources import computes_on
 from raysim.scenario.schema import Scenario

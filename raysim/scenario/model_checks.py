@@ -8,8 +8,8 @@ from raysim.models import MODELS
 from raysim.parts.errors import Problem
 from raysim.scenario.schema import Scenario
 from raysim.terms import Moment
-from raysim.uplink.bounds import adapting
-from raysim.uplink.memory import memory_of, shadows_each
+from raysim.uplink.noise import adapting
+from raysim.uplink.uplink import memory_of, shadows_each
 
 
 def model_problems(scenario: Scenario) -> Iterator[Problem]:
@@ -45,6 +45,8 @@ def model_problems(scenario: Scenario) -> Iterator[Problem]:
 
 def architecture_problems(scenario: Scenario) -> Iterator[Problem]:
     """Yields what is wrong with groups whose models are of other architectures than the server's."""
+    if not scenario.clients:
+        return
     algorithm, models = scenario.algorithm, scenario.models
     if models and not (isinstance(algorithm, Central) and algorithm.mixes_models):
         able = ", ".join(one.model_fields["name"].default for one in ALGORITHMS if getattr(one, "mixes_models", False))

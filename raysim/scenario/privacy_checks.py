@@ -11,7 +11,7 @@ from raysim.parts.errors import Problem
 from raysim.scenario.block_checks import training_problems
 from raysim.scenario.schema import Scenario
 from raysim.terms import Arrival, Moment, Population, Round
-from raysim.uplink.bounds import bounded
+from raysim.uplink.noise import bounded
 from raysim.world.availability import Always
 from raysim.world.delay import NoDelay
 from results.texts import extra

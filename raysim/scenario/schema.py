@@ -24,14 +24,12 @@ from raysim.models.module import model_block
 from raysim.parts.own import give
 from raysim.parts.own_code import pickled
 from raysim.parts.part import OneOf, Part
-from raysim.privacy.privacy import Privacy
-from raysim.privacy.releases import ARelease
+from raysim.privacy.privacy import ARelease, Privacy
 from raysim.scenario.resources import Resources, computes_on
 from raysim.scenario.run_settings import TRAVELS, RunSettings
 from raysim.terms import Population
-from raysim.uplink.memory import shadows_each
 from raysim.uplink.transforms import AnUplink
-from raysim.uplink.uplink import Uplink
+from raysim.uplink.uplink import Uplink, shadows_each
 from raysim.world import TOPOLOGIES, Topology, World
 from results.yaml import as_yaml
 

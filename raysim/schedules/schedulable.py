@@ -79,7 +79,8 @@ class _MayChange:
         return schedule
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        named = {"anyOf": [{"enum": _names()}, {"type": "string", "pattern": OWN}]}
+        names = [names_of(schedule)[0] for schedule in SCHEDULES]
+        named = {"anyOf": [{"enum": names}, {"type": "string", "pattern": OWN}]}
         return {"anyOf": [handler(schema), {"title": SCHEDULE, "type": "object", "properties": {"name": named}}]}
 
 
@@ -101,7 +102,3 @@ def schedules() -> OneOf:
 
 def _serialized(value: Any, number: Callable[[Any], Any]) -> Any:
     return value.model_dump(mode="json") if isinstance(value, Schedule) else number(value)
-
-
-def _names() -> list[str]:
-    return [names_of(schedule)[0] for schedule in SCHEDULES]

@@ -8,8 +8,8 @@ from actors.fault import describe
 from raysim.observers.live import showing
 from raysim.observers.observer import Observer, Watcher
 from raysim.parts.errors import Problem, RunFailed, ScenarioError
+from raysim.runs.continuing import EarlierRuns, OutOfDate
 from raysim.runs.observing import observers_of
-from raysim.runs.previous import EarlierRuns, OutOfDate
 from raysim.scenario import Scenario
 from raysim.scenario.load import scenario_of
 from raysim.sweep.expand import Plan, load_sweep

@@ -106,10 +106,7 @@ class _Point:
 
 
 def load_sweep(
-    path: str | Path,
-    overrides: Sequence[str] = (),
-    search: Sequence[str] = (),
-    cases: Sequence[str] | None = None,
+    path: str | Path, overrides: Sequence[str] = (), search: Sequence[str] = (), cases: Sequence[str] | None = None
 ) -> Plan:
     """Loads the sweep of a scenario file; without a block `sweep:`, it is a single run.
 

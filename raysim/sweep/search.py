@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 
 from raysim.observers.observer import Watcher
 from raysim.parts.errors import Problem, ScenarioError
+from raysim.runs.continuing import EarlierRuns, OutOfDate
 from raysim.runs.observing import observers_of
-from raysim.runs.previous import EarlierRuns, OutOfDate
 from raysim.scenario import Scenario
 from raysim.sweep.batch import RunOutcome, attempt
 from raysim.sweep.expand import Plan
@@ -85,12 +85,9 @@ def best(trials: Sequence[Trial], plan: Plan) -> list[Trial]:
     """Returns the best finished trial of each group that has one."""
     finished = [trial for trial in trials if trial.score is not None and trial.status != "diverged"]
     groups = sorted({trial.group for trial in finished})
-    return [_best_of((trial for trial in finished if trial.group == group), plan) for group in groups]
-
-
-def _best_of(finished: Iterable[Trial], plan: Plan) -> Trial:
-    """Returns the first of the best trials, which have scores."""
-    return (max if plan.direction == "maximize" else min)(finished, key=lambda trial: trial.score or 0.0)
+    of = max if plan.direction == "maximize" else min  # the first of equal ones
+    by_group = ([trial for trial in finished if trial.group == group] for group in groups)
+    return [of(trials, key=lambda trial: trial.score or 0.0) for trials in by_group]
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,12 @@ from actors import Child, ChildDied
 from raysim.engine.progress import Progress
 from raysim.observers.observer import Callback, Observer
 from raysim.parts.errors import RunFailed, StopRun
+from raysim.runs.continuing import going_on
 from raysim.runs.execution import Execution
 from raysim.runs.launch import carry_out, execution_of, launch
 from raysim.runs.observing import NewRows, Observing
 from raysim.runs.origin import Origin
 from raysim.runs.place import RunPlace, WithoutRay, connect, demand_of
-from raysim.runs.previous import going_on
 from raysim.runs.result import Result
 from raysim.scenario import Scenario
 from results import this_process

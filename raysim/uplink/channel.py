@@ -9,8 +9,7 @@ from raysim.parts.errors import BadInput, BadValue, located
 from raysim.parts.lazy import torch
 from raysim.parts.own import place_of
 from raysim.terms import Record, Shapes, Tensor, Traffic, Vectors
-from raysim.uplink.memory import entering, leaving, memory_of, shadows_each
-from raysim.uplink.uplink import Decoded, Size, Uplink, UplinkPoint
+from raysim.uplink.uplink import Decoded, Size, Uplink, UplinkPoint, entering, leaving, memory_of, shadows_each
 
 MEMORY = "memory"  # the entry that a transform with a memory keeps besides its own
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from raysim.scenario import Scenario
 from raysim.terms import Buffer, ClientState, ModelKey, Record, Traffic
-from raysim.uplink.memory import shadows_each
+from raysim.uplink.uplink import shadows_each
 from raysim.workers import records
 from raysim.workers.client import ClientWorker
 from raysim.workers.releasing import Releasing

@@ -15,15 +15,7 @@ import numpy as np
 
 from actors import Answer, Gang, Query, Request, Value
 from raysim.terms import Arrival, Missed, ModelKey, Moment, Weight, Wire
-from raysim.workers.replies import (
-    ClientWire,
-    Evaluated,
-    MetricSums,
-    Numbers,
-    StateValues,
-    StepReply,
-    TrainedMember,
-)
+from raysim.workers.replies import ClientWire, Evaluated, MetricSums, Numbers, StateValues, StepReply, TrainedMember
 
 Update: TypeAlias = "tuple[Wire, Wire]"
 """What clients send, but for buffers, and their buffers, which the engine averages in all algorithms."""

@@ -14,15 +14,7 @@ from raysim.local.samples import Loader, Samples
 from raysim.local.server_task import Company, ServerTask
 from raysim.parts.errors import located
 from raysim.parts.rng import SERVER_ID
-from raysim.terms import (
-    Arrival,
-    ModelKey,
-    Record,
-    ServerState,
-    ServerStep,
-    Wire,
-    suffixed,
-)
+from raysim.terms import Arrival, ModelKey, Record, ServerState, ServerStep, Wire, suffixed
 from raysim.workers import records, returned
 from raysim.workers.client import ClientWorker
 from raysim.workers.costs import forward_flops, kept_bytes, model_keys, tried, work_cost
@@ -30,14 +22,7 @@ from raysim.workers.merging import in_order, merged, one_update
 from raysim.workers.records import not_finite
 from raysim.workers.releasing import Releasing
 from raysim.workers.replies import ClientWire, Described, Measured, StepReply, WorkCost
-from raysim.workers.requests import (
-    FinishRequest,
-    First,
-    FirstRequest,
-    ServerHandlers,
-    SteppedState,
-    StepRequest,
-)
+from raysim.workers.requests import FinishRequest, First, FirstRequest, ServerHandlers, SteppedState, StepRequest
 from raysim.workers.sending import DrawKey
 from raysim.workers.shared_requests import CostHandler
 from raysim.workers.variants import Variant, require_slice

@@ -30,9 +30,9 @@ from raysim.scenario.checks import notes_of, unmet
 from raysim.terms import Missed, ModelKey, Moment, Record, Traffic, Trip
 from raysim.uplink.channel import traffic_of
 from raysim.workers import records
-from raysim.workers.adapting import Adapting
 from raysim.workers.client_samples import ClientSamples
 from raysim.workers.evaluation import HAS, Evaluator
+from raysim.workers.releasing import Adapting
 from raysim.workers.replies import Described, Measured, Numbers, Passes
 from raysim.workers.returned import calling
 from raysim.workers.variants import Variant

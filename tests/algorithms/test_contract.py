@@ -39,10 +39,7 @@ def test_a_clients_state_is_kept_only_if_its_update_was_used(tmp_path: Any) -> N
 
 def test_a_client_that_comes_twice_in_one_step_sees_its_own_state(simulate: Simulate) -> None:
     """Dispatched in rounds 0 and 1, both used by the step of round 1: its second update follows on its first."""
-    world = {
-        "dispatch": {"picks": [[0], [0, 1]]},
-        "delay": {"name": "scripted", "delays": [[0.0, 0.0], [0.0]]},
-    }
+    world = {"dispatch": {"picks": [[0], [0, 1]]}, "delay": {"name": "scripted", "delays": [[0.0, 0.0], [0.0]]}}
     buffered = {"name": "toys:Buffered", "size": 3}
     result = simulate(quadratic([1.0, 1.0], buffered, world, 2))
     assert result.vectors()["w"].tolist() == [1.0 + 2.0 + 1.0]

@@ -126,10 +126,7 @@ def test_the_last_layer_of_small_models_follows_those_above_it(
 ) -> None:
     """C6-3, with b = 0.5: half of its own, and half of the mean above. The large model's first layer stays, and is in
     the mean with it; the larger model's layers move as they do."""
-    moved = [
-        {"level": 1 / 3, "body.hidden1": own},
-        {"level": 1.0, "body.hidden2": above[0], "body.hidden3": above[1]},
-    ]
+    moved = [{"level": 1 / 3, "body.hidden1": own}, {"level": 1.0, "body.hidden2": above[0], "body.hidden3": above[1]}]
     algorithm = {"name": "inclusivefl", "momentum": 0.5}
     found = stepped(algorithm, moved, model={"name": "mlp", "hidden": [64, 64, 64]})
     layers = [found[f"body.{name}"] for name in ("hidden1", "hidden2", "hidden3")]

@@ -1,8 +1,10 @@
-"""FedAvg, by hand."""
+"""FedAvg, FedProx and Ditto: by hand, and where they are the same."""
 
 import pytest
-from by_hand import scripted, x
+import torch
+from by_hand import final, scripted, x
 from conftest import Raw, Simulate, quadratic
+from plain_run import PlainRun
 
 from raysim import ScenarioError, parse_scenario
 
@@ -52,3 +54,23 @@ def test_expected_weights_need_a_probability() -> None:
     raw = quadratic([0.0], {"name": "fedavg", "weights": "expected"}, {"dispatch": {"per_round": 1}}, 1)
     with pytest.raises(ScenarioError, match=r"algorithm.weights: must not be expected .*; take uniform"):
         parse_scenario(raw)
+
+
+@pytest.mark.parametrize(("weights", "expected"), [("samples", 2.0), ("uniform", 1.5)])
+def test_fedprox_pulls_towards_the_received_model(simulate: Simulate, weights: str, expected: float) -> None:
+    """mu = 1, n = (1, 3): after a step y = (0.5, 2.5), where the second step's gradients are 0."""
+    algorithm = {"name": "fedprox", "mu": 1.0, "weights": weights}
+    got = final(simulate, algorithm, 1, {"lr": 0.5, "steps": 2}, data__samples=[1, 3])
+    assert got == pytest.approx([expected], abs=1e-6)
+
+
+@pytest.mark.parametrize(("start", "own"), [("own", 1.0), ("global", 0.375)])
+def test_ditto_pulls_towards_the_received_model(start: str, own: float) -> None:
+    """f = x^2 / 2, w = 1, v = 3, lambda = 0.5, a step of 0.5; the update is 0.5 - 1."""
+    algorithm = {"name": "ditto", "lam": 0.5, "start": start}
+    raw = quadratic([0.0], algorithm, {"dispatch": {"per_round": 1}}, 1, start=1.0, local__lr=0.5)
+    plain = PlainRun(raw)
+    state = {"w": torch.tensor([3.0]), "buffers": plain.start.buffers}
+    sent, after = plain.algorithm.update(plain.task(0, plain.message), plain.message, state)
+    assert float(sent["delta"]) == pytest.approx(-0.5)
+    assert float(after["w"]) == pytest.approx(own)

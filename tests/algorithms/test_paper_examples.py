@@ -12,11 +12,7 @@ from raysim.laws.check import check
 from raysim.laws.subject import Subject
 
 EXAMPLES = ROOT / "examples"
-OWN = {
-    "fedvarp": "own_algorithm:FedVARP",
-    "asyncfeded": "asyncfeded:AsyncFedED",
-    "directions": "directions:Directions",
-}
+OWN = {"fedvarp": "own_algorithm:FedVARP", "asyncfeded": "asyncfeded:AsyncFedED", "directions": "directions:Directions"}
 TRACKING = "own_peer_algorithm:GradientTracking"
 
 

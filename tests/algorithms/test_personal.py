@@ -25,10 +25,7 @@ def test_fine_tuning_starts_from_the_global_model(simulate: Simulate, epochs: in
     assert result.clients()["client"].tolist() == [0, 1]
 
 
-@pytest.mark.parametrize(
-    ("picks", "own"),
-    [([[0, 1], [0]], [0.625, 2.5]), ([[0, 1], [0], [0], [1]], [0.15625, 3.625])],
-)
+@pytest.mark.parametrize(("picks", "own"), [([[0, 1], [0]], [0.625, 2.5]), ([[0, 1], [0], [0], [1]], [0.15625, 3.625])])
 def test_fine_tuning_goes_on_from_round_to_round(simulate: Simulate, picks: list[list[int]], own: list[float]) -> None:
     """Once the average stays, at 2.5. Each training takes two steps of 0.5, which leave a quarter of the way."""
     raw = quadratic([0.0, 4.0], {"name": "fedavg_ft", "finetune_after": 1}, {}, len(picks), start=1.0)

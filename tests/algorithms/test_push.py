@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from peers_runs import SECONDS, peers
 
 import raysim
-from raysim.laws.mass import masses
+from raysim.laws.algorithm import masses
 
 # Peer 0 sends to 1 and 2, peer 1 to 2, and peer 2 to 0: columns of A are (1/3, 1/3, 1/3), (0, 1/2, 1/2), (1/2, 0, 1/2).
 FOUR: Raw = {"name": "edges", "edges": [[0, 1], [0, 2], [1, 2], [2, 0]], "directed": True}
@@ -167,11 +167,7 @@ def test_sgp_steps_and_then_mixes(simulate: Simulate) -> None:
 
 @pytest.mark.parametrize(
     ("pushing", "pulling", "local"),
-    [
-        ("sgp", "decfedavg", {"epochs": 1}),
-        ("push_diging", "dsgt", {"steps": 1}),
-        ("push_pull", "dsgt", {"steps": 1}),
-    ],
+    [("sgp", "decfedavg", {"epochs": 1}), ("push_diging", "dsgt", {"steps": 1}), ("push_pull", "dsgt", {"steps": 1})],
 )
 @pytest.mark.parametrize("topology", ["ring", "small_world"])
 def test_on_undirected_graphs_it_is_another_one(

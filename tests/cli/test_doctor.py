@@ -1,4 +1,4 @@
-"""`raysim doctor`: what it says of this machine, and whether a run would fail."""
+"""`raysim doctor`: what it says of this machine, and whether a run would fail, as for states that cannot fit."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +9,9 @@ from command_line import QUICKSTART, command, process, write
 from conftest import digits
 
 from actors import OnNode
-from raysim.doctor.node import Examination, Node, differences
+from raysim.runs import states
+from raysim.runs.nodes import Examination, Node, differences
+from raysim.runs.states import Room, States, too_large
 
 
 @pytest.fixture(autouse=True)
@@ -68,3 +70,43 @@ def test_it_examines_a_local_ray() -> None:
     answer = process("doctor", QUICKSTART, "--set", "resources.gpus_per_client=0.5")
     assert answer.returncode == 1
     assert "the cluster must have 1 GPU, got 0" in " ".join(answer.stdout.split())
+
+
+LINEAR = 640 * 4  # bytes of the vector of 64 x 10 weights
+
+
+@pytest.mark.parametrize(
+    ("changes", "clients", "each"),
+    [
+        ({"algorithm": {"name": "scaffold"}}, 30, LINEAR),
+        ({"algorithm": {"name": "scaffold"}, "run": {"rounds": 2}, "world": {"dispatch": {"per_round": 3}}}, 6, LINEAR),
+        ({"algorithm": {"name": "fedavg"}}, None, 0),
+    ],
+)
+def test_states_are_clients_times_the_vectors_that_each_keeps(
+    changes: dict[str, Any], clients: int | None, each: int, tmp_path: Path
+) -> None:
+    path = write(tmp_path, digits(**{"model": {"name": "linear"}, **changes}))
+    for words in (("check", path, "--data"), ("doctor", path, "--inline")):
+        answer = command(*words)
+        assert answer.exit_code == 0
+        assert (f"{clients} clients x {each / 1000:.1f} kB" in answer.stdout) == (clients is not None)
+        assert ("states: " in answer.stdout) == (clients is not None)
+
+
+def test_states_that_cannot_fit_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path, digits(model={"name": "linear"}, algorithm={"name": "scaffold"}))
+    monkeypatch.setattr("raysim.cli.check.room", lambda: Room(10_000, 1_000, 10_000))
+    answer = command("check", path, "--data")
+    assert answer.exit_code == 2
+    assert "data.clients: what clients keep must fit, got 30 clients x 2.6 kB = 76.8 kB" in answer.stderr
+    monkeypatch.setattr(states, "memory", lambda: (10_000, 1_000))
+    answer = command("doctor", path, "--inline")
+    assert answer.exit_code == 1
+    assert "10.0 kB of memory; take fewer clients" in " ".join(answer.stdout.split())
+
+
+def test_ray_has_the_disk_besides() -> None:
+    states, there = States(1_000, 44_000_000), Room(12 * 10**9, 10**9, 40 * 10**9)
+    assert too_large(states, there) is None
+    assert str(too_large(states, there, on_ray=False)).endswith("keep less")

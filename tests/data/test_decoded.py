@@ -86,7 +86,9 @@ def test_entries_that_were_not_used_for_longest_make_room(
     used = {entry.name for entry in cache.iterdir()}
     for entry in cache.iterdir():
         os.utime(entry, (1, 1))
-    monkeypatch.setattr("raysim.data.cache.LIMIT", 2.5 * sum(entry.stat().st_size for entry in cache.iterdir()))
+    monkeypatch.setattr(
+        "raysim.data.sources.reading.LIMIT", 2.5 * sum(entry.stat().st_size for entry in cache.iterdir())
+    )
     load("image_folder", folder, size=5)
     assert used <= {entry.name for entry in cache.iterdir()}
     load("image_folder", folder, size=6)

@@ -1,17 +1,24 @@
-"""The federation that data become: what each client trains and tests on."""
+"""The federation that data become: what each client trains and tests on, who is unseen, and what a constant scores."""
 
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
-from data_sets import NO_SERVER, SERVER, digits
+from conftest import Raw, Simulate, digits
+from data_sets import NO_SERVER, SERVER, federation, part
+from data_sets import digits as part_of_digits
 
+from raysim import ScenarioError, parse_scenario
 from raysim.data import Arrays, Federation, divided, federate
-from raysim.data.sources.subset import held_out_size
+from raysim.data.dataset import held_out_size
+from raysim.data.federation.server import NoServerData
 
 
 def test_what_clients_train_and_test_on_is_each_client_s_own() -> None:
-    federation = federate(digits(local_test=0.2, partition={"name": "dirichlet", "alpha": 0.5}), NO_SERVER, seed=3)
+    federation = federate(
+        part_of_digits(local_test=0.2, partition={"name": "dirichlet", "alpha": 0.5}), NO_SERVER, seed=3
+    )
     rows = [
         np.concatenate([federation.train_rows(client), federation.local_test(client)[1]])
         for client in range(federation.clients)
@@ -24,7 +31,7 @@ def test_what_clients_train_and_test_on_is_each_client_s_own() -> None:
 
 def test_a_federation_is_a_function_of_its_seed() -> None:
     server = SERVER.validate_python({"name": "in_domain", "samples": 50})
-    first, again, other = (pickle.dumps(federate(digits(local_test=0.1), server, seed)) for seed in (0, 0, 1))
+    first, again, other = (pickle.dumps(federate(part_of_digits(local_test=0.1), server, seed)) for seed in (0, 0, 1))
     assert first == again
     assert first != other
     assert isinstance(pickle.loads(first), Federation)
@@ -40,13 +47,15 @@ def test_held_out_size_is_rounded_down_but_neither_nothing_nor_all(samples: int,
 
 def test_clients_may_have_no_samples() -> None:
     partition = {"name": "dirichlet", "alpha": 0.001, "min_size": 0, "cap": False}
-    federation = federate(digits(clients=50, partition=partition, local_test=0.5), NO_SERVER, seed=0)
+    federation = federate(part_of_digits(clients=50, partition=partition, local_test=0.5), NO_SERVER, seed=0)
     assert 0 in federation.samples
     assert federation.clients == 50
 
 
 def test_the_partition_table_counts_every_sample_once() -> None:
-    federation = federate(digits(local_test=0.2, partition={"name": "classes", "per_client": 2}), NO_SERVER, seed=0)
+    federation = federate(
+        part_of_digits(local_test=0.2, partition={"name": "classes", "per_client": 2}), NO_SERVER, seed=0
+    )
     table = federation.partition_table()
     assert [table[name].dtype for name in ("client", "label", "samples")] == [np.int32, np.int32, np.int64]
     assert (table["samples"] > 0).all()
@@ -62,3 +71,61 @@ def test_a_source_that_is_made_with_clients_says_who_holds_its_samples() -> None
     data = Arrays.of(arrays, **keys)
     assert data.clients == 2 and not Arrays.of(arrays).clients
     assert data == divided(Arrays.of(arrays), **keys) == pickle.loads(pickle.dumps(data))
+
+
+def test_constants_by_hand(tmp_path: Path) -> None:
+    found = federation()
+    counts = np.bincount(found.test.y) / len(found.test)
+    assert found.constant["accuracy"] == counts.max() and found.constant["samples"] == 359
+    assert found.constant["loss"] == pytest.approx(-(counts * np.log(counts)).sum())
+    x, several = np.arange(8.0)[:, None], np.tile([[0, 1, 1], [0, 0, 1]], (4, 1))
+    for task, y, expected in (
+        ("regression", np.array([0.0, 2.0] * 4), {"loss": 0.5}),  # half the variance of 0 and 2
+        ("multi_label", several, {"accuracy": (1 + 0.5 + 1) / 3, "loss": np.log(2) / 3}),
+    ):
+        np.savez(tmp_path / "a.npz", x_train=x, y_train=y, x_test=x, y_test=y)
+        keys = {"name": "arrays", "path": str(tmp_path / "a.npz"), "task": task, "clients": 2, "partition": "iid"}
+        constant = federate(part(**keys), NoServerData(), 0).constant
+        assert {key: constant[key] for key in expected} == pytest.approx(expected)
+
+
+def test_unseen_clients_hold_samples_but_train_on_none() -> None:
+    plain, divided = federation(), federation(unseen=0.25)
+    assert divided.unseen.tolist() == [8, 9]
+    assert divided.samples.tolist() == [*plain.samples[:8].tolist(), 0, 0]
+    np.testing.assert_array_equal(divided.train_rows(9), plain.train_rows(9))
+    np.testing.assert_array_equal(divided.training_rows, plain.held.rows[: plain.held.offsets[8]])
+    assert divided.clients == 10
+    assert len(federation(clients=100, unseen=0.29).unseen) == 29
+
+
+def test_unseen_clients_are_never_picked_and_not_counted(simulate: Simulate) -> None:
+    raw = digits(data__unseen=0.5, data__partition="iid", data__local_test=0.2, run__evaluate_on=["train"])
+    raw |= {"algorithm": "fedavg", "world": {"dispatch": {"per_round": 15}}}
+    result = simulate(raw)
+    assert set(result.pandas("updates").client) == set(range(15))
+    partition = result.pandas("partition")
+    assert set(partition.client) == set(range(30))
+    trained = partition.query("client < 15 and split == 'train'").samples.sum()
+    assert set(result.pandas("evaluations").query("subject == 'global'").samples) == {trained}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"data__unseen": 1.0}, "data: `unseen` must leave a client of 30 that trains, got 1; lower it"),
+        ({"data__unseen": 0.9}, "world.dispatch.per_round: must be at most the number of clients, 3, got 6"),
+        ({"data__local_test": "train"}, "must be a number, got 'train', or must be 'test', got 'train'"),
+    ],
+)
+def test_who_takes_no_part_must_leave_others(change: Raw, expected: str) -> None:
+    with pytest.raises(ScenarioError) as error:
+        parse_scenario(digits(**change))
+    assert expected in str(error.value)
+
+
+@pytest.mark.parametrize("clients", [3, 7, 9, 11, 1_000_003])
+def test_the_share_that_is_advised_makes_one_client_unseen(clients: int) -> None:
+    (advice,) = part_of_digits(clients=clients, unseen=1e-8).division_problems()
+    data = part_of_digits(clients=clients, unseen=float(advice.rpartition(" ")[2]))
+    assert (data.division_problems(), data.participants) == ([], clients - 1)

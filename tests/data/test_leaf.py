@@ -44,8 +44,7 @@ def femnist(tmp_path: Path) -> Path:
     """Three writers in two training files: b with labels 3 and 50, a with 61, c with 4, 5 and 6."""
     write_leaf(tmp_path / "train/0.json", {"b": ([drawing(1), drawing(2)], [3, 50])})
     write_leaf(
-        tmp_path / "train/1.json",
-        {"a": ([drawing(3)], [61]), "c": ([drawing(4), drawing(5), drawing(6)], [4, 5, 6])},
+        tmp_path / "train/1.json", {"a": ([drawing(3)], [61]), "c": ([drawing(4), drawing(5), drawing(6)], [4, 5, 6])}
     )
     write_leaf(tmp_path / "test/0.json", {"b": ([drawing(7)], [3]), "c": ([drawing(8)], [5]), "a": ([drawing(9)], [0])})
     return tmp_path

@@ -35,10 +35,7 @@ def part(kind: str, name: str) -> Raw:
         ("TooManyLabels", "train: labels must be 0 to 1, as num_classes says, got 0 to 2"),
         ("type", "x: must have the same type in both splits, got {'train': 'float32', 'test': 'int16'}"),
         ("numpy", "num_classes: must be an int, got int64; convert it, with int"),
-        (
-            "loss",
-            "loss: must be one of cross_entropy, binary_cross_entropy, squared_error, quadratic, got 'hinge'",
-        ),
+        ("loss", "loss: must be one of cross_entropy, binary_cross_entropy, squared_error, quadratic, got 'hinge'"),
         ("users", "train: user must be a numpy array, got list"),
         ("classes", "classes: must be num_classes of what is loaded, 3, got 5"),
     ],

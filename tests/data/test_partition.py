@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from raysim.data import PARTITIONS, Split
-from raysim.data.federation.indices import Indices
+from raysim.data.federation.given import Indices
 from raysim.data.federation.label_skew import (
     Classes,
     Dirichlet,
@@ -15,8 +15,16 @@ from raysim.data.federation.label_skew import (
     open_shares,
     weighted_counts,
 )
-from raysim.data.federation.partition import Iid, Natural, Partitioner, deal
-from raysim.data.federation.sizes import DirichletSizes, LogNormalSizes, PowerLawSizes, cut
+from raysim.data.federation.partition import (
+    DirichletSizes,
+    Iid,
+    LogNormalSizes,
+    Natural,
+    Partitioner,
+    PowerLawSizes,
+    cut,
+    deal,
+)
 from raysim.parts.rng import generator
 
 CLIENTS = 12
@@ -182,8 +190,7 @@ def test_blocks_of_given_size_leave_the_other_samples_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("labels", "expected"),
-    [([[0, 1], [1, 0]], [[2, 2], [2, 2]]), ([[0, 0], [1, 1]], [[4, 0], [0, 4]])],
+    ("labels", "expected"), [([[0, 1], [1, 0]], [[2, 2], [2, 2]]), ([[0, 0], [1, 1]], [[4, 0], [0, 4]])]
 )
 def test_collins_deals_a_block_for_every_entry_of_the_table(labels: list[list[int]], expected: list[list[int]]) -> None:
     """Two labels of four samples in two blocks each; a client may get both blocks of a label."""

@@ -178,14 +178,8 @@ def test_a_server_step_works_on_the_other_data(simulate: Simulate, colours: Raw)
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        (
-            {"data": {"name": "mnist", "clients": 3}},
-            "data.clients: must be left out, because the server",
-        ),
-        (
-            {"data": {"name": "femnist", "path": "x", "local_test": 0.1}},
-            "data.local_test: must be left out",
-        ),
+        ({"data": {"name": "mnist", "clients": 3}}, "data.clients: must be left out, because the server"),
+        ({"data": {"name": "femnist", "path": "x", "local_test": 0.1}}, "data.local_test: must be left out"),
         ({"data": "mnits"}, "server_data.data.name: must be one of 'digits', 'mnist'"),
         ({"data": {"name": "mnist", "train_samples": 3}}, "server_data.data: `train_samples` must be a multiple of"),
         ({"data": {"name": "image_folder", "path": "x"}}, "server_data.data.size: must be given, got nothing"),

@@ -1,17 +1,23 @@
-"""Feature skew: what is changed of a client's inputs, and what is not."""
+"""What is a client's own in its samples: changed inputs, and wrong labels."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 import torch
 from conftest import Raw, digits
+from data_sets import digits as part_of_digits
 from data_sets import federation
 
 import raysim
 from raysim import parse_scenario
-from raysim.data.federation.skew import FeatureSkew
+from raysim.data import divided, federate
+from raysim.data.federation.holdings import Holdings
+from raysim.data.federation.partition import Iid
+from raysim.data.federation.server import NoServerData
+from raysim.data.federation.skew import FeatureSkew, NoisyClients, mislabel
+from raysim.data.sources.arrays import Arrays
 from raysim.local.samples import Loader
 from raysim.parts.errors import BadInput
 
@@ -53,3 +59,83 @@ def test_what_cannot_be_changed_is_told(tmp_path: Path) -> None:
     with pytest.raises(raysim.RunFailed, match=r"data.skew: .* needs images"):
         raysim.run(parse_scenario(raw), out=tmp_path, inline=True)
     assert issubclass(BadInput, ValueError)
+
+
+def test_a_share_of_each_clients_labels_is_wrong() -> None:
+    plain, noisy = federation(local_test=0.2), federation(local_test=0.2, label_noise=0.3)
+    np.testing.assert_array_equal(noisy.held.rows, plain.held.rows)
+    differ = noisy.train.y != plain.train.y
+    for client in range(10):
+        assert differ[noisy.train_rows(client)].sum() == round(0.3 * noisy.samples[client])
+    assert not differ[noisy.held_out.rows].any()
+    np.testing.assert_array_equal(noisy.test.y, plain.test.y)
+    assert not np.array_equal(federation(seed=1, local_test=0.2, label_noise=0.3).train.y, noisy.train.y)
+
+
+def test_each_other_label_is_as_likely() -> None:
+    labels = np.full(9000, 2)
+    wrong = mislabel(labels, Holdings.by_client([np.arange(9000)]), np.ones(1), 4, seed=0)
+    assert (labels == 2).all()
+    counts = np.bincount(wrong, minlength=4)
+    assert counts[2] == 0
+    assert counts[[0, 1, 3]] == pytest.approx(3000, abs=200)
+
+
+def test_what_nobody_holds_keeps_its_labels() -> None:
+    labels = np.arange(100) % 4
+    wrong = mislabel(labels, Holdings.by_client([np.arange(10), np.arange(50, 60)]), np.ones(2), 4, seed=0)
+    assert np.flatnonzero(wrong != labels).tolist() == [*range(10), *range(50, 60)]
+
+
+def test_each_client_may_have_a_share_of_its_own() -> None:
+    shares = (0.0, 0.5) * 5
+    plain, noisy = federation(), federation(label_noise=shares)
+    for client, share in enumerate(shares):
+        rows = noisy.train_rows(client)
+        assert (noisy.train.y[rows] != plain.train.y[rows]).sum() == round(share * len(rows))
+
+
+def test_a_single_label_cannot_be_wrong_but_random() -> None:
+    zeros = {"x": np.arange(40.0), "y": np.zeros(40, dtype=np.int64)}
+
+    def labels(kind: Literal["wrong", "random"]) -> np.ndarray:
+        data = divided(Arrays.of(zeros), clients=2, partition=Iid(), label_noise=0.5, noisy_labels=kind)
+        return federate(data, NoServerData(), seed=0).train.y
+
+    assert not labels("random").any()
+    with pytest.raises(BadInput, match=r"data.label_noise: must be 0, because there is no other label than one"):
+        labels("wrong")
+
+
+def test_some_clients_are_noisy_by_chance_and_at_least_by_a_share() -> None:
+    drawn = NoisyClients(clients=0.4, least=0.5, most=0.9).shares(2000, seed=3)
+    noisy = drawn[drawn > 0]
+    assert len(noisy) == pytest.approx(800, abs=80)
+    assert 0.5 <= noisy.min() < 0.52 < 0.88 < noisy.max() <= 0.9
+    assert not np.array_equal(drawn, NoisyClients(clients=0.4, least=0.5, most=0.9).shares(2000, seed=4))
+
+
+def test_the_least_share_is_at_most_the_largest() -> None:
+    with pytest.raises(ValueError, match=r"`least` must be at most `most`, got 0.6 and 0.4; swap them"):
+        NoisyClients(clients=0.4, least=0.6, most=0.4)
+
+
+def test_samples_that_several_clients_hold_have_no_share_of_one_client() -> None:
+    """The label that is wrong for one of them is wrong for all."""
+    shared = {"name": "indices", "rows": (tuple(range(100)),) * 2, "overlap": True}
+    with pytest.raises(BadInput, match=r"data.label_noise: must be 0 where a sample is held several times"):
+        federation(clients=2, partition=shared, label_noise=(0.5, 0.0))
+    assert federation(clients=2, partition=shared).samples.tolist() == [100, 100]
+
+
+def test_shares_must_be_as_many_as_clients() -> None:
+    found = part_of_digits(label_noise=[0.1] * 3).division_problems()
+    assert found == ["`label_noise` must have a share for each of 10 clients, got 3"]
+
+
+def test_random_labels_may_be_right() -> None:
+    labels = np.full(9000, 2)
+    noisy = mislabel(labels, Holdings.by_client([np.arange(9000)]), np.ones(1), 3, seed=0, kind="random")
+    assert np.bincount(noisy) == pytest.approx(3000, abs=200)
+    plain, random = federation(), federation(label_noise=1.0, noisy_labels="random")
+    assert (random.train.y == plain.train.y).mean() == pytest.approx(0.1, abs=0.03)

@@ -14,7 +14,7 @@ from torch.utils.data import TensorDataset
 
 import raysim
 from raysim.data import Arrays
-from raysim.data.sources.torch_dataset import TorchDataset
+from raysim.data.sources.arrays import TorchDataset
 from raysim.scenario.dependencies import changes, depends_on
 
 MODULE = """

@@ -9,7 +9,7 @@ from conftest import digits
 import raysim
 from actors import InlinePool, Machine, this_machine
 from raysim.runs.execution import Execution
-from raysim.runs.machines import differences, kinds_of
+from raysim.runs.origin import differences, kinds_of
 
 HERE = torch.backends.cpu.get_cpu_capability().lower()
 

@@ -7,7 +7,7 @@ from conftest import digits
 
 import raysim
 from actors import JobFailed
-from raysim.runs.explained import explained
+from raysim.runs.order import explained
 
 
 def test_an_inline_run_is_told_what_a_client_may_do_with_less(tmp_path: Path) -> None:

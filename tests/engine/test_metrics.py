@@ -22,7 +22,7 @@ from raysim.local.loss import BinaryCrossEntropy
 from raysim.local.samples import Loader
 from raysim.metrics import METRICS, FunctionMetric
 from raysim.metrics.classification import ECE
-from raysim.metrics.regression import R2
+from raysim.metrics.metric import R2
 from raysim.parts.part import as_tuples, names_of
 from raysim.sweep.expand import load_sweep
 from raysim.sweep.search import best, search

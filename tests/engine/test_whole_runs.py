@@ -16,7 +16,7 @@ from stopping import stop_after
 
 import raysim
 from raysim.parts.errors import RunFailed
-from raysim.runs.previous import EarlierRuns, OutOfDate
+from raysim.runs.continuing import EarlierRuns, OutOfDate
 from results import NotARun, load
 
 RAW = digits(run__rounds=4, run__evaluate_every=2, run__save_clients=True)

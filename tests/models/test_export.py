@@ -154,10 +154,7 @@ FILLED = "from safetensors.torch import load_file\nbase.load_state_dict(load_fil
 @pytest.mark.parametrize("lora", [None, LORA], ids=["whole", "lora"])
 @pytest.mark.parametrize(
     ("model", "made"),
-    [
-        ({"name": "timm", "model": "resnet10t"}, OF_TIMM),
-        ({"name": "torchvision", "model": "resnet18"}, OF_TORCHVISION),
-    ],
+    [({"name": "timm", "model": "resnet10t"}, OF_TIMM), ({"name": "torchvision", "model": "resnet18"}, OF_TORCHVISION)],
     ids=["timm", "torchvision"],
 )
 def test_image_classifiers_open_in_their_libraries(model: Raw, made: str, lora: Raw | None, tmp_path: Path) -> None:

@@ -7,12 +7,7 @@ import torch
 from model_inputs import MNIST, images
 from torch import nn
 
-from raysim.models import (
-    CNN,
-    MLP,
-    FedFADMMCNN,
-    ModelPart,
-)
+from raysim.models import CNN, MLP, FedFADMMCNN, ModelPart
 from raysim.models.build import initialise
 from raysim.models.layout import Layout
 

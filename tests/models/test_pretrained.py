@@ -10,10 +10,7 @@ from own_modules import Tied
 from safetensors.torch import save_file
 from torch import nn
 
-from raysim.models import (
-    Timm,
-    Torchvision,
-)
+from raysim.models import Timm, Torchvision
 from raysim.models.build import initialise
 from raysim.models.layout import Layout
 from raysim.models.pretrained import load_weights

@@ -6,8 +6,7 @@ import pytest
 from pytest import approx
 
 from raysim.privacy.account import of_updates
-from raysim.privacy.exposure import Exposure, shares_of
-from raysim.privacy.gaussian import delta_of, epsilon_of, mu_of
+from raysim.privacy.exposure import Exposure, delta_of, epsilon_of, mu_of, shares_of
 from raysim.terms import Arrival
 
 DELTA = 1e-5

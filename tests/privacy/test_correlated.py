@@ -13,8 +13,7 @@ from pytest import approx
 
 from raysim.laws.runs import PicklingPool, carried_out
 from raysim.privacy.matrix import MatrixRelease
-from raysim.privacy.release import Normal, Release
-from raysim.privacy.tree import TreeRelease
+from raysim.privacy.release import Normal, Release, TreeRelease
 from raysim.terms import Record, Tensor
 
 CORRELATED = digits(
@@ -49,8 +48,7 @@ LEAVES = {(1,): 0.3, (2,): -0.2, (3,): 1.0, (4,): 0.4, (2, 1): 0.5, (4, 1): -0.6
 
 
 @pytest.mark.parametrize(
-    ("efficient", "expected"),
-    [(False, [0.3, 0.2, 1.0, -0.7]), (True, [0.3, 0.066667, 1.0, -0.723810])],
+    ("efficient", "expected"), [(False, [0.3, 0.2, 1.0, -0.7]), (True, [0.3, 0.066667, 1.0, -0.723810])]
 )
 def test_a_tree_by_hand(efficient: bool, expected: list[float]) -> None:
     found = added(TreeRelease(multiplier=1.0, efficient=efficient), 4, LEAVES)

@@ -11,14 +11,8 @@ from pytest import approx
 
 from raysim.laws.runs import PicklingPool, carried_out
 from raysim.parts.errors import BadValue
-from raysim.privacy.discrete import (
-    DiscreteRelease,
-    Rounded,
-    concentrated_delta,
-    discrete_gaussian,
-    rounded_norm,
-)
-from raysim.privacy.gaussian import epsilon_of, mu_of
+from raysim.privacy.discrete import DiscreteRelease, Rounded, concentrated_delta, discrete_gaussian, rounded_norm
+from raysim.privacy.exposure import epsilon_of, mu_of
 from raysim.privacy.release import Summed
 from raysim.uplink.uplink import Size, UplinkPoint
 

@@ -10,7 +10,7 @@ from pytest import approx
 import raysim
 from raysim import RunFailed, ScenarioError, parse_scenario
 from raysim.laws.runs import PicklingPool, carried_out
-from raysim.privacy.gaussian import epsilon_of
+from raysim.privacy.exposure import epsilon_of
 from raysim.privacy.sampled import Sampled
 
 NOISY: list[Raw] = [{"name": "per_sample", "clip": 1.0, "noise": 4.0}]

@@ -16,8 +16,8 @@ from conftest import ROOT, Raw, digits, forget
 
 import raysim
 from raysim.parts.own import import_class
+from raysim.runs.continuing import EarlierRuns
 from raysim.runs.origin import kept_code
-from raysim.runs.previous import EarlierRuns
 from raysim.scenario.dependencies import depends_on, fingerprint
 from results import write_json
 

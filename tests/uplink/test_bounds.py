@@ -12,8 +12,8 @@ from test_codecs import draw
 
 from raysim import ScenarioError, parse_scenario
 from raysim.laws.runs import PicklingPool, carried_out
-from raysim.uplink.bounds import NormBound
 from raysim.uplink.channel import Channel
+from raysim.uplink.noise import NormBound
 
 TWO = ((2,), (2,))
 U = [3.0, 4.0, 5.0, 12.0]

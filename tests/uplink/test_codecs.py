@@ -11,12 +11,10 @@ from pytest import approx
 
 from raysim.terms import Record
 from raysim.uplink import levels
-from raysim.uplink.bits import Half, Sign
-from raysim.uplink.bounds import NormBound
 from raysim.uplink.channel import Channel, Transformed
-from raysim.uplink.levels import QSGD, Quantise, Ternary, elias_bits, uniform
-from raysim.uplink.low_rank import LowRankFactors
-from raysim.uplink.sparse import RandomNumbers, TopNumbers, golomb_bits, largest
+from raysim.uplink.levels import QSGD, Half, Quantise, Sign, Ternary, elias_bits, uniform
+from raysim.uplink.noise import NormBound
+from raysim.uplink.sparse import LowRankFactors, RandomNumbers, TopNumbers, golomb_bits, largest
 from raysim.uplink.uplink import Decoded, Size, Uplink, UplinkPoint
 
 U = [3.0, -1.0, 0.5, -4.0]

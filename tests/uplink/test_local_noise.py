@@ -10,9 +10,8 @@ from pytest import approx
 from test_codecs import draw
 
 from raysim import ScenarioError, parse_scenario
-from raysim.uplink.bounds import NormBound
 from raysim.uplink.channel import Channel
-from raysim.uplink.noise import GaussianNoise, LaplaceNoise
+from raysim.uplink.noise import GaussianNoise, LaplaceNoise, NormBound
 from raysim.uplink.sparse import TopNumbers
 from raysim.uplink.uplink import Size, Uplink
 

@@ -104,11 +104,7 @@ def test_computed_delays_budgets_and_tables_count_one_size(algorithm: str, simul
 
 @pytest.mark.parametrize(
     ("uplink", "seconds"),
-    [
-        ([], 0.896840),
-        (["quantise"], 0.299214),
-        ([{"name": "top_k", "share": 0.01, "index": "int32"}], 0.115936),
-    ],
+    [([], 0.896840), (["quantise"], 0.299214), ([{"name": "top_k", "share": 0.01, "index": "int32"}], 0.115936)],
     ids=["float32", "int8", "sparse"],
 )
 def test_seconds_by_hand(uplink: Any, seconds: float, simulate: Simulate) -> None:

@@ -1,6 +1,7 @@
-"""Availability that follows a trace of when clients were there."""
+"""When clients are there: by a rule, or by a trace."""
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from conftest import Raw, Simulate, quadratic
 
 from raysim import ScenarioError, parse_scenario
+from raysim.world.availability import RandomAvailability
 from raysim.world.trace_availability import TraceAvailability
 
 INTERVALS = [(0, 0.0, 2.5), (1, 5.0, 7.0), (1, 7.0, 7.0), (1, 8.5, 9.0)]
@@ -135,3 +137,14 @@ def test_a_trace_needs_delays_in_seconds(tmp_path: Path) -> None:
     raw["world"]["delay"]["unit"] = "rounds"
     with pytest.raises(ScenarioError, match=r"a trace is in seconds, so world.delay must be too"):
         parse_scenario(raw)
+
+
+def test_slots_begin_at_their_multiples() -> None:
+    """That holds where the multiples are no exact floating-point numbers, too, so that time always goes on."""
+    for slot in (0.1, 1 / 3, 0.7, 1.0, 3.3e5):
+        availability, time = RandomAvailability(slot=slot, probability=0.5), 0.0
+        for number in range(1, 2000):
+            later = availability.next_change(time)
+            assert later == number * slot
+            assert (availability.number(later), availability.number(math.nextafter(later, 0))) == (number, number - 1)
+            time = later

@@ -5,15 +5,14 @@ from typing import Literal
 
 import numpy as np
 
-from raysim.data.dataset import IGNORED, Dataset, Split
+from raysim.data.dataset import IGNORED, Dataset, Split, first_rows, held_out_size
 from raysim.data.federation.holdings import Holdings, distinct, divide_alike, hold_out, set_aside
 from raysim.data.federation.server import NO_PUBLIC, Public, ServerData, ServerSamples
 from raysim.data.federation.skew import FeatureSkew, mislabel
 from raysim.data.loaded import load
-from raysim.data.named import NamedArrays
+from raysim.data.named import NamedArrays, together
 from raysim.data.sources.inputs import scaled_by
 from raysim.data.sources.source import Source
-from raysim.data.sources.subset import first_rows, held_out_size
 from raysim.parts.errors import BadValue, located
 from raysim.parts.rng import Stream, generator
 
@@ -213,7 +212,9 @@ def _validation(share: float, of_clients: Split, server: ServerSamples, seed: in
     order = generator(seed, "server validation").permutation(len(server.split))
     size = held_out_size(len(order), share)
     aside, kept = np.sort(order[:size]), np.sort(order[size:])
-    return replace(server, split=server.split.take(kept)), of_clients.with_others(server.split.take(aside))
+    of_server = server.split.take(aside)
+    both = Split(together(of_clients.x, of_server.x), np.concatenate([of_clients.y, of_server.y]))
+    return replace(server, split=server.split.take(kept)), both
 
 
 def _labels(data: Source, dataset: Dataset, held: Holdings, seed: int) -> np.ndarray:

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raysim.data.dataset import Split
-from raysim.data.sources.subset import held_out_size
+from raysim.data.dataset import Split, held_out_size
 from raysim.parts.errors import BadInput
 from raysim.parts.rng import Stream
 

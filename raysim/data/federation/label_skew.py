@@ -5,10 +5,8 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from raysim.data.dataset import Split
-from raysim.data.federation.partition import Partitioner, deal, need
-from raysim.data.federation.sizes import SIZES, EqualSizes, Sizes, cut
-from raysim.data.sources.subset import rows_by_value
+from raysim.data.dataset import Split, rows_by_value
+from raysim.data.federation.partition import SIZES, EqualSizes, Partitioner, Sizes, cut, deal, need
 from raysim.parts.errors import BadValue
 from raysim.parts.part import Count, OneOf, Positive, Samples, Unit
 

@@ -8,15 +8,14 @@ import numpy as np
 from pydantic import Field, GetJsonSchemaHandler, model_validator
 from pydantic_core import CoreSchema
 
-from raysim.data.dataset import Dataset, Split
+from raysim.data.dataset import Dataset, Split, rows_by_value
 from raysim.data.federation.label_skew import draw_mix
 from raysim.data.loaded import load
 from raysim.data.named import by_name, shape_of, shape_text
+from raysim.data.sources import IMAGES
 from raysim.data.sources.images import Images
 from raysim.data.sources.pixels import fit
-from raysim.data.sources.sets import IMAGES
 from raysim.data.sources.source import DIVIDES
-from raysim.data.sources.subset import rows_by_value
 from raysim.parts.errors import BadValue, located
 from raysim.parts.part import OneOf, Part, Positive, Samples, Unit
 
@@ -186,9 +185,6 @@ class Public(Part):
         wanted = draw_mix(mix, self.samples, have, generator)
         rows = [generator.permutation(rows)[:number] for rows, number in zip(groups, wanted, strict=True)]
         return np.sort(np.concatenate(rows))
-
-
-NO_PUBLIC = Public()
 
 
 NO_PUBLIC = Public()

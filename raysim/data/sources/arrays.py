@@ -1,6 +1,7 @@
-"""Arrays that a user brings, in an .npz file or in memory."""
+"""Samples that a user brings from Python or in an .npz file: arrays, or a map-style data set of torch."""
 
 from collections.abc import Mapping
+from inspect import isfunction
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -8,10 +9,13 @@ from pydantic import Field, field_serializer, model_validator
 
 from raysim.data.dataset import Dataset, Split
 from raysim.data.named import NamedArrays
-from raysim.data.sources.in_memory import InMemory, contents
+from raysim.data.sources.in_memory import InMemory, as_array, contents
+from raysim.data.sources.inputs import require_same_kind
 from raysim.data.sources.raw_samples import RawSamples
 from raysim.data.sources.reading import load_npz
 from raysim.parts.errors import BadValue
+from raysim.parts.own import WrongClass, import_class
+from raysim.parts.own_function import ImportPath
 
 
 class Arrays(RawSamples):
@@ -87,3 +91,108 @@ def _split(arrays: dict[str, np.ndarray], suffix: str, names: tuple[str, ...] | 
     columns = {name: array for name, array in of_split.items() if array.shape[:1] == y.shape[:1]}
     x = NamedArrays(samples) if names else samples["x"]
     return Split(x, y, columns), [name + suffix for name in of_split if name not in columns]
+
+
+class TorchDataset(RawSamples):
+    """A map-style torch `Dataset` of pairs (x, y), by import path. All samples are read once, into arrays.
+
+    x is a tensor, an array or a picture of PIL, or a dict of them; all of one name have one shape. A picture has the
+    pixels that it is given with: turn it, with ImageOps.exif_transpose, if a camera's orientation counts. y is a label,
+    or a float as the target of a regression. Random transforms are applied once only, and draw what the module's own
+    code seeds. Clients are divided by an attribute of the Dataset that has a value for each sample, such as `writers`.
+    """
+
+    name: str = "torch"
+    train: Annotated[ImportPath, Field(examples=["my_module:train"])]
+    """module:name of a Dataset class, or of a function that returns a Dataset: the training samples. In Python, the
+    class or the function itself."""
+    test: ImportPath | None = None
+    """module:name of the test samples; may be the same as `train` where `test_args` differ. null: a share of the
+    training samples is the test set."""
+    args: dict[str, Any] = Field(default={})
+    """Keyword arguments for `train`, and for `test` too unless `test_args` has other values."""
+    test_args: dict[str, Any] = Field(default={})
+    """Keyword arguments for `test`, in addition to those of `args`."""
+
+    @classmethod
+    def of(cls, train: Any, test: Any = None, **keys: Any) -> Arrays:
+        """Makes the data of Dataset objects, or of functions that return one, such as lambdas. They are read at once,
+        and kept as arrays.
+
+        test: None: a share of the training samples is the test set. keys: as of `Arrays.of`.
+        """
+        given = {"train": train} if test is None else {"train": train, "test": test}
+        arrays: dict[str, Any] = {}
+        for name, one in given.items():
+            made = one() if isfunction(one) else one
+            split, suffix = samples_of(made, type(made).__name__, name), "" if test is None else f"_{name}"
+            named = isinstance(split.x, NamedArrays)
+            arrays |= {f"{key}{suffix}": x for key, x in (split.x.items() if named else [("x", split.x)])}
+            arrays[f"y{suffix}"] = split.y
+            keys = {"inputs": tuple(split.x.keys()), **keys} if named else keys
+        return Arrays.of(arrays, **keys)
+
+    def load(self) -> Dataset:
+        """Reads all samples. Raises ValueError if one of the names is not a Dataset of pairs (x, y)."""
+        train = read(self.train, self.args, "train", self.sides)
+        test = None if self.test is None else read(self.test, {**self.args, **self.test_args}, "test", self.sides)
+        return self.made_of(train, test)
+
+
+def read(name: str, args: dict[str, Any], key: str, sides: tuple[str, ...] = ()) -> Split:
+    """Reads all samples of a Dataset. name: module:name. key: the key that holds the name, for errors. sides: its
+    attributes that are columns."""
+    return samples_of(_made(name, args, key), repr(name), key, sides)
+
+
+def samples_of(dataset: Any, name: str, key: str, sides: tuple[str, ...] = ()) -> Split:
+    """Reads all samples of a Dataset. name: how errors call it. key: its key. sides: names of columns."""
+    if not (hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")):
+        raise BadValue(
+            f"must make a map-style Dataset, with a length and items by number, got "
+            f"{type(dataset).__name__} of {name}; a stream of samples has no rows to divide",
+            key,
+        )
+    inputs, labels = [], []
+    for place in range(len(dataset)):
+        item = dataset[place]
+        if not (isinstance(item, tuple | list) and len(item) == 2):
+            raise BadValue(
+                f"items of `{key}` must be pairs (x, y), got {type(item).__name__} for item {place} of "
+                f"{name}; return (x, y)"
+            )
+        inputs.append(item[0] if isinstance(item[0], dict) else {"": item[0]})
+        labels.append(as_array(item[1]))
+    if not inputs:
+        raise BadValue(f"must have samples, got none of {name}", key)
+    stacked = {one: _stacked([sample.get(one) for sample in inputs], one, key) for one in inputs[0]}
+    columns = {side: as_array(getattr(dataset, side, ())) for side in sides}
+    for side, values in columns.items():
+        if values.shape[:1] != (len(labels),):
+            must = f"must have an attribute {side!r} with a value for each of {len(labels)} samples"
+            raise BadValue(f"{must}, got shape {values.shape} of {name}; add it", key)
+    return Split(stacked[""] if "" in stacked else NamedArrays(stacked), np.stack(labels), columns)
+
+
+def _stacked(values: list[Any], name: str, key: str) -> np.ndarray:
+    """Returns one array of the inputs of all samples. name: theirs, if they have one."""
+    # A picture of PIL of mode P has pixels that are places in a palette.
+    arrays = [as_array(x.convert("RGB") if getattr(x, "mode", None) == "P" else x) for x in values]
+    shapes = {x.shape for x in arrays}
+    if len(shapes) != 1:
+        modes = ", and convert them to one mode" * (len({getattr(x, "mode", None) for x in values}) > 1)
+        raise BadValue(
+            f"inputs {f'{name!r} ' if name else ''}of `{key}` must have one shape, got {len(shapes)} shapes such as "
+            f"{sorted(shapes)[:2]!r}; resize them in a transform{modes}"
+        )
+    for place, x in enumerate(arrays):
+        require_same_kind(arrays[0][None], x[None], "item 0", f"item {place}")
+    return np.stack(arrays)
+
+
+def _made(name: str, args: dict[str, Any], key: str) -> Any:
+    try:
+        found = import_class(name)
+    except WrongClass as error:
+        raise BadValue(str(error), key) from error
+    return found(**args) if callable(found) else found

@@ -7,12 +7,11 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from raysim.data.dataset import Dataset, Split
+from raysim.data.dataset import Dataset, Split, balanced, uneven
 from raysim.data.meaning import InputMeaning
 from raysim.data.sources.in_memory import as_array
 from raysim.data.sources.pixels import fit
 from raysim.data.sources.source import Source
-from raysim.data.sources.subset import balanced, uneven
 from raysim.parts.errors import BadValue
 from raysim.parts.part import Pixels
 from raysim.parts.rng import generator
@@ -34,7 +33,7 @@ class Images(Source):
 
     def problems(self) -> list[str]:
         counts = {"train_samples": self.train_samples, "test_samples": self.test_samples}
-        return [text for key, count in counts.items() for text in uneven(count, self.classes or 1, key)]
+        return [text for key, count in counts.items() if count for text in uneven(count, self.classes or 1, key)]
 
     def dataset(self, train: Split, test: Split, num_classes: int) -> Dataset:
         """Returns the data set of the samples that are used, with the mean and deviation of its training samples.

@@ -9,14 +9,13 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from raysim.data.dataset import Dataset, Split
+from raysim.data.dataset import Dataset, Split, held_out_size
 from raysim.data.federation.partition import Natural
 from raysim.data.sources.images import Images
 from raysim.data.sources.labels import joined_labels
 from raysim.data.sources.pixels import read_images
 from raysim.data.sources.reading import files_below
 from raysim.data.sources.source import LocalTest, Partition, Share
-from raysim.data.sources.subset import held_out_size
 from raysim.parts.errors import BadValue, MissingFile
 from raysim.parts.part import Clients, Pixels
 from raysim.parts.rng import generator

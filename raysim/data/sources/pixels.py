@@ -8,7 +8,7 @@ from itertools import chain
 
 import numpy as np
 
-from raysim.data.cache import kept
+from raysim.data.sources.reading import kept
 from raysim.parts.errors import BadValue, MissingFile
 from results.location import is_local, location
 

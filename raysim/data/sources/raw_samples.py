@@ -8,23 +8,14 @@ from typing import Annotated, Any, Literal, cast
 import numpy as np
 from pydantic import Field
 
-from raysim.data.dataset import Dataset, Loss, Split
+from raysim.data.dataset import Dataset, Loss, Split, tested
 from raysim.data.meaning import InputMeaning, Meaning, require_answered
 from raysim.data.named import NamedArrays, are_pixels, by_name, shape_of, shape_text
 from raysim.data.sources.images import Images
 from raysim.data.sources.in_memory import as_array
-from raysim.data.sources.inputs import (
-    FORMS,
-    As,
-    kind_of,
-    named_or_plain,
-    question,
-    require_numbers,
-    stored,
-)
+from raysim.data.sources.inputs import FORMS, As, kind_of, named_or_plain, question, require_numbers, stored
 from raysim.data.sources.labels import Said, labels_of, one_axis, questions
 from raysim.data.sources.source import Share
-from raysim.data.sources.subset import tested
 from raysim.parts.errors import BadValue
 from raysim.parts.part import Count
 from raysim.terms import Inputs

@@ -118,7 +118,8 @@ def _csv(file: str, cells: Cells, columns: Sequence[str]) -> pa.Table:
         first = first_line(copy)
         other = max(_BETWEEN, key=first.count)
         if cells.delimiter is None and delimiter not in first and other in first:
-            text = f"{file!r} must have {_named(delimiter)} between its cells, got {first[:80]!r} as its line of names"
+            names = {",": "commas", "\t": "tabs"}
+            text = f"{file!r} must have {names[delimiter]} between its cells, got {first[:80]!r} as its line of names"
             raise BadValue(f"{text}; add this line to `data`:\n    delimiter: {_BETWEEN[other]}")
 
         def read(threads: bool) -> pa.Table:
@@ -165,10 +166,6 @@ _FORMATS: dict[str, tuple[tuple[str, ...], Callable[[str, Cells, Sequence[str]],
         _json,
     ),
 }
-
-
-def _named(delimiter: str) -> str:
-    return {",": "commas", "\t": "tabs"}[delimiter]
 
 
 def joined(key: str, files: Sequence[str], tables: Sequence[pa.Table]) -> Rows:

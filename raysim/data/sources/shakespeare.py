@@ -9,11 +9,10 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from pydantic import Field
 
-from raysim.data.dataset import Dataset
+from raysim.data.dataset import Dataset, first
 from raysim.data.federation.partition import Natural
 from raysim.data.sources.leaf import Samples, as_splits, read_users
 from raysim.data.sources.source import LocalTest, Partition, Share, Source
-from raysim.data.sources.subset import first
 from raysim.parts.errors import BadValue, MissingFile
 from raysim.parts.part import Count, Unit
 from raysim.terms import Inputs

@@ -11,9 +11,8 @@ from pydantic import Field, GetJsonSchemaHandler, model_validator
 from pydantic_core import CoreSchema
 
 from raysim.data.dataset import Dataset, Split
-from raysim.data.federation.indices import Indices
+from raysim.data.federation.given import Indices, OrColumn, counted
 from raysim.data.federation.label_skew import Classes, Dirichlet, DirichletClients, Shards
-from raysim.data.federation.owners import OrColumn, counted
 from raysim.data.federation.partition import Iid, Natural, Partitioner
 from raysim.data.federation.skew import FEATURE_SKEWS, FeatureSkew, LabelNoise, NoisyClients
 from raysim.data.meaning import InputMeaning
@@ -81,7 +80,8 @@ class Source(Part):
     @model_validator(mode="before")
     @classmethod
     def _counted(cls, given: Any) -> Any:
-        return counted(given, cls, _training_samples)
+        by_column = isinstance(given, dict) and isinstance(given.get("clients"), str)
+        return counted(given, cls, _training_samples) if by_column else given
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from raysim.data.dataset import Dataset, Split
+from raysim.data.dataset import Dataset, Split, tested
 from raysim.data.meaning import InputMeaning, LabelMeaning, Meaning
 from raysim.data.sources.columns import plain, require, require_plain, table_of
 from raysim.data.sources.in_memory import InMemory, as_array, as_columns, contents
@@ -19,7 +19,6 @@ from raysim.data.sources.reading import matching
 from raysim.data.sources.rows import Cells, Rows
 from raysim.data.sources.sequences import Sequences, arranged
 from raysim.data.sources.source import Share, Source
-from raysim.data.sources.subset import tested
 from raysim.data.sources.text_rows import read_rows
 from raysim.data.sources.tokenizers import TOKENIZERS, Bytes, InFolder, Tokenizer, Tokens
 from raysim.parts.errors import BadValue
@@ -101,9 +100,10 @@ class Text(Source):
 
     def load(self) -> Dataset:
         """Loads the texts. Raises FileNotFoundError or ValueError, saying which row of which file, and what to do."""
-        found = read_rows(self.path, self.test_path, self._cells)
+        found = read_rows(self.path, self.test_path, Cells(self.delimiter, texts=self._of_texts))
         rows = [one.with_places(self.sides) for one in found if one is not None]
-        texts = [self._texts(some, self._named) for some in rows]
+        beside = tuple(name for name in (self.label, *self.sides) if name is not None)
+        texts = [self._texts(some, beside) for some in rows]
         tokens = self.tokenizer.fitted([question + answer for question, answer in texts[0]])
         wanted: Any = {"length": self.length, "pack": self.pack, "causal": self.task == "causal"}
         wanted["answers"] = self.answer is not None
@@ -177,19 +177,10 @@ class Text(Source):
         return list(zip(questions, values[self.answer] if self.answer else [""] * len(questions), strict=True))
 
     @property
-    def _cells(self) -> Cells:
-        return Cells(self.delimiter, texts=self._of_texts)
-
-    @property
     def _of_texts(self) -> tuple[str, ...]:
         """Columns of texts and answers."""
         names = [self.text] if self.prompt is None else _fields(self.prompt)
         return (*names, *(() if self.answer is None else (self.answer,)))
-
-    @property
-    def _named(self) -> tuple[str, ...]:
-        """Columns beside those of texts."""
-        return tuple(name for name in (self.label, *self.sides) if name is not None)
 
 
 def _fields(template: str) -> list[str]:

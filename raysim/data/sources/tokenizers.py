@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from raysim.data.cache import kept
+from raysim.data.sources.reading import kept
 from raysim.parts.errors import BadValue
 from raysim.parts.part import Part, Unit
 from results.location import location

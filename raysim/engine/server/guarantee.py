@@ -9,14 +9,13 @@ from functools import cache
 from raysim.engine.server.training import one_sum, weigh
 from raysim.local.gradients import PerSample
 from raysim.parts.errors import BadInput, located
-from raysim.privacy.account import Account, NoisePlan, of_updates, plan_of
+from raysim.privacy.account import Account, NoisePlan, SampleAccount, ShownSteps, of_updates, plan_of, shown_by
 from raysim.privacy.exposure import Shares, shares_of
 from raysim.privacy.release import Release
 from raysim.privacy.sampled import Sampled, drawn_alone
-from raysim.privacy.samples import SampleAccount, ShownSteps, shown_by
 from raysim.scenario import Scenario
 from raysim.terms import Population
-from raysim.uplink.bounds import bounded, stretch_of
+from raysim.uplink.noise import bounded, stretch_of
 from raysim.workers.replies import WorkCost
 from raysim.workers.requests import StepNoise
 from raysim.world.server_happening import Happening, Stepped

@@ -1,4 +1,4 @@
-"""What each node has for a run, found out by a process on it."""
+"""What `raysim doctor` finds out before a run: what each node has, found out by a process on it."""
 
 import hashlib
 import importlib
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from actors import MissingResources, OnNode, this_machine
-from raysim.doctor.room import Room, room
 from raysim.parts.own_code import parts_in
 from raysim.runs.place import connect, hired
 from raysim.runs.record import installed
+from raysim.runs.states import Room, room
 from raysim.scenario import Scenario
 from raysim.version import __version__
 from results.location import UnknownLocation, location, reaching
