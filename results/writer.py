@@ -196,7 +196,8 @@ class _Buffer:
             self._filled.add(name)
 
     def columns_of(self, row: Row) -> dict[str, list[Any]]:
-        return {name: [value] for name, value in zip(self._names, self._values(row), strict=True)}
+        values = zip(self._names, self._values(row), strict=True)
+        return {name: [value] for name, value in values if value is not None}
 
     def add_columns(self, columns: Mapping[str, list[Any]], own: Sequence[Mapping[str, float | None]]) -> int:
         """Returns how many rows it adds."""

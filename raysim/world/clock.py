@@ -27,20 +27,6 @@ class Clock(Generic[Event]):
         self.now, _, _, event = heapq.heappop(self._heap)
         return event
 
-    def next_until(self, end: float) -> Event | None:
-        """Returns the next event, and leaves it where it is; None if there is none until a time. `now` becomes its
-        time."""
-        if not self._heap or self._heap[0][0] > end:
-            return None
-        self.now, _, _, event = self._heap[0]
-        return event
-
-    def replace(self, time: float, priority: int, event: Event) -> None:
-        """Takes the next event away, which `next_until` has returned, and schedules another one, like `schedule`."""
-        if not self.now <= time < math.inf:
-            raise ValueError(f"an event must be scheduled at a finite time from {self.now} on, got {time!r}")
-        heapq.heapreplace(self._heap, (time, priority, next(self._serial), event))
-
     @property
     def next_time(self) -> float:
         """The time of the next event. Raises IndexError if none is left."""

@@ -20,7 +20,8 @@ class Picker(ABC):
     """Decides which clients are dispatched each time that the timeline asks.
 
     samples: the number of samples that each client trains on, (clients,); a client with none is never picked. roster:
-    whose idle clients have samples and are not in flight; the timeline keeps it up to date.
+    whose idle clients have samples and are not in flight; the timeline keeps it up to date. steady: whether any idle
+    client replaces one that has arrived: the one at a place of the roster that `draws` draws for the dispatch.
     """
 
     def __init__(self, world: World, samples: NDArray[np.int64], seed: int) -> None:
@@ -29,6 +30,8 @@ class Picker(ABC):
         self._per_round, self._in_flight = world.dispatch.per_round, world.dispatch.in_flight or 0
         self._reports = Reports.none(len(samples) if world.dispatch.policy.needs_losses else 0)
         self._presence = world.availability.presence(seed, len(samples))
+        self.draws = Stream(seed, "pick")
+        self.steady = False
 
     @abstractmethod
     def pick(self, time: float, round: int, in_flight: int, serial: int) -> list[int]:
@@ -72,12 +75,9 @@ class PolicyPicker(Picker):
     ) -> None:
         super().__init__(world, samples, seed)
         self._labels, self._times, self._tiers = labels, np.zeros_like(samples), tiers
-        self.draws = Stream(seed, "pick")
         self._uniform = type(world.dispatch.policy) is UniformPolicy
         self._until = 0.0  # when others may be available than the roster says
         self.steady = self._uniform and tiers is None and type(world.availability) is Always
-        """Whether a client that has arrived is replaced by any that is idle: the one at a place of the roster that is
-        drawn from `draws` for the dispatch."""
 
     def pick(self, time: float, round: int, in_flight: int, serial: int) -> list[int]:
         if time >= self._until:

@@ -11,25 +11,25 @@ and the number of rounds is that of server steps, as wherever the world has no r
 """
 
 import math
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import repeat
-from operator import itemgetter
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raysim.parts.rng import Stream
 from raysim.terms import Arrival, ModelKey, Moment, Round, Trigger
 from raysim.world.clock import Clock, Horizon
-from raysim.world.delay import Cost, duration_of
-from raysim.world.picker import PolicyPicker, new_picker
+from raysim.world.delay import Cost
+from raysim.world.flights import CostOf, Flights, Waiting
+from raysim.world.picker import new_picker
 from raysim.world.roster import Tiers
-from raysim.world.server_happening import Closed, Dispatched, Ended, Flights, Happening, Started, Stepped, Waiting
-from raysim.world.steady import Steady
+from raysim.world.server_happening import Closed, Dispatched, Ended, Happening, Started, Stepped
 from raysim.world.world import World
 
 _CLOSE, _OPEN, _ARRIVE = range(3)  # priorities
+_arrival = partial(tuple.__new__, Arrival)  # sooner than by the class
 
 
 class ServerTimeline:
@@ -51,7 +51,7 @@ class ServerTimeline:
         samples: NDArray[np.int64],
         horizon: Horizon,
         seed: int,
-        cost: Callable[[int, ModelKey, int | None, Moment], Cost] | None = None,
+        cost: CostOf | None = None,
         measured: Callable[[Dispatched], Cost] | None = None,
         labels: NDArray[np.int64] | None = None,
         loss: Callable[[Dispatched], float] | None = None,
@@ -69,25 +69,24 @@ class ServerTimeline:
         self._staleness_in_rounds = world.staleness == "rounds" or (world.staleness is None and by_rounds)
         self._steps_after = None if isinstance(trigger, Round) else trigger.size  # arrivals; None: when a round closes
         self._discards = isinstance(trigger, Round) and trigger.late == "discard" and self._has_rounds
-        self._flights = Flights(len(samples))
-        self.live = self._flights.live  # by version: number of later updates that start from it
-        self._cost, self._measured, self._loss, self._on_step = cost, measured, loss, on_step
-        self._level = level
+        self._loss, self._on_step = loss, on_step
         self._follows = measured is not None or loss is not None  # whether training starts with the dispatch
+        # A run that is resumed starts such training again, also that of updates that turn out to be late.
+        length = self.length if self._discards and not self._follows else None
+        self._flights = Flights(world, len(samples), seed, cost, measured, level, length)
+        self.live = self._flights.live  # by version: number of later updates that start from it
         self._clock: Clock[Dispatched | int] = Clock()  # updates that arrive, _OPEN and _CLOSE
         self._happened: list[Happening] = []  # by the event that is carried out
-        self._delays, self._drops = Stream(seed, "delay"), Stream(seed, "dropout")
-        self._delay, self._drop = world.delay, world.dropout.probability
-        tiers, first = world.dispatch.tiers, None
-        if cost is not None:
-            first = lambda client: cost(client, level(client, 0) if level else 1.0, 0, Moment())  # noqa: E731
-        self._tiers = Tiers(tiers, samples, world.delay, self._delays, first) if tiers else None
+        self._tiers: Tiers | None = None
+        if world.dispatch.tiers:
+            first = None
+            if cost is not None:
+                first = lambda client: cost(client, level(client, 0) if level else 1.0, 0, Moment())  # noqa: E731
+            self._tiers = Tiers(world.dispatch.tiers, samples, world.delay, self._flights.delays, first)
         self._picker = new_picker(world, samples, seed, labels, self._tiers)
-        self._steady: Steady | None = None
-        plain = (cost, measured, loss, level, horizon.every_time) == (None,) * 5 and self._drop == 0
-        if plain and isinstance(self._picker, PolicyPicker) and self._picker.steady and not self._has_rounds:
-            given = self._flights, self._picker.roster, self._picker.draws, self._delay, self._delays
-            self._steady = Steady(*given, self._steps_after, horizon.time)
+        # Whether clients are replaced one by one, with no look at anything else.
+        plain = not (self._follows or self._has_rounds or horizon.every_time) and self._flights.steady
+        self._steady = plain and self._picker.steady
         self._look_pending = False  # whether an opening is scheduled for when others may be available
 
     @property
@@ -113,8 +112,9 @@ class ServerTimeline:
                 yield from self._yielded()
             if event == _OPEN and self._has_rounds:
                 self._schedule_close()
-            if steady := self._steady if self.in_flight == self.world.dispatch.concurrency else None:
-                yield from steady.replacements(self._step_at)
+            steady = self._steady and self.in_flight == self.world.dispatch.concurrency
+            if steady:
+                yield from self._replacements()
             if self.version >= self.horizon.versions and not self._over:
                 self._over = True
                 yield self._within(self._clock.now, "epsilon", "its epsilon was spent")
@@ -184,50 +184,17 @@ class ServerTimeline:
     # --- clients ------------------------------------------------------------------------------------------------------
 
     def _dispatch(self, client: int) -> Dispatched:
-        flights, now = self._flights, self._clock.now
-        number, had = flights.numbers[client], flights.had[client]
-        level = self._level(client, number) if self._level else 1.0
-        soonest, reports = self._fate(client, number, level)
-        arrives = math.inf if reports and self._measured is not None else soonest
-        serial, round, version = flights.serial, self.round, self.version
-        dispatched = Dispatched(serial, client, number, round, version, now, arrives, reports, level, had)
-        flights.add(dispatched, self._can_matter(dispatched))
+        dispatched, soonest = self._flights.dispatch(client, Moment(self.round, self.version, self._clock.now))
         self._picker.roster.move(client, idle=False)
         if self._tiers is not None:
             self._tiers.leaves(client)
         self._clock.schedule(soonest, _ARRIVE, dispatched)
         return dispatched
 
-    def _fate(self, client: int, number: int, level: ModelKey) -> tuple[float, bool]:
-        """Returns when a dispatch made now can arrive at the soonest, and whether it reports."""
-        reports, cost = self._drop == 0 or bool(self._drops(client, number).random() >= self._drop), None
-        if self._cost is not None:
-            moment = Moment(self.round, self.version, self._clock.now)
-            cost = self._cost(client, level, self._flights.had[client], moment)
-            if reports and self._measured is not None:
-                cost = cost._replace(flops=0.0, samples=0.0)  # an update cannot arrive sooner than without training
-        return self._clock.now + duration_of(self._delay, self._delays, client, number, cost), reports
-
     def _ask(self, dispatched: Dispatched) -> None:
         """Schedules the arrival of an update; waits for its training, on which its arrival depends."""
-        if self._measured is None or self._flights.flying[dispatched.serial].arrives < math.inf:  # it was asked before
-            return
-        cost = self._measured(dispatched)
-        duration = duration_of(self._delay, self._delays, dispatched.client, dispatched.number, cost)
-        known = dispatched._replace(arrives=dispatched.time + duration)
-        self._flights.flying[known.serial] = known
-        self._clock.schedule(known.arrives, _ARRIVE, known)
-
-    def _can_matter(self, dispatched: Dispatched) -> bool:
-        """Whether a step may use the dispatch's update, so that it may still have to be trained.
-
-        It cannot if the update is lost or certain to be late. It may if it arrives after the end, because a checkpoint
-        holds all that a longer run would need. It may if its training has started with the dispatch, because a run that
-        is resumed starts it again.
-        """
-        if not self._discards or not dispatched.reports or self._follows or self.length is None:
-            return dispatched.reports
-        return dispatched.arrives < (dispatched.round + 1) * self.length
+        if known := self._flights.ask(dispatched):
+            self._clock.schedule(known.arrives, _ARRIVE, known)
 
     def _arrive(self, dispatched: Dispatched) -> None:
         if dispatched.arrives == math.inf:  # it may arrive now, if training took no time
@@ -268,13 +235,20 @@ class ServerTimeline:
 
     def _step(self, arrived: list[Waiting]) -> None:
         """Does a server step with some of those that wait."""
-        self._step_with(*self._flights.use(arrived))
+        self._step_with(*self._flights.take(arrived))
 
     def _step_with(self, members: tuple[Dispatched, ...], staleness: Sequence[float]) -> None:
         """Does a server step with members in order, whose updates have this staleness."""
-        arrivals = tuple(self._arrivals(members, staleness))
-        for client, _, _, version, *_ in arrivals:
-            self._flights.had[client] = version
+        arrivals: tuple[Arrival, ...] = ()
+        if members:
+            serials, clients, _, rounds, versions, _, _, _, levels, _ = zip(*members, strict=True)
+            samples = map(self.samples.__getitem__, clients)
+            tiers = repeat(0) if self._tiers is None else self._tiers.of[[*clients]].tolist()
+            widths = [1.0 if isinstance(level, str) else level for level in levels]
+            names = [level if isinstance(level, str) else None for level in levels]
+            every = zip(clients, serials, rounds, versions, staleness, samples, tiers, widths, names, strict=False)
+            arrivals = tuple(map(_arrival, every))
+            self._flights.use(clients, versions)
         self.version += 1
         self._used += len(members)
         stepped = Stepped(self.version, self.round, self._clock.now, members, arrivals, self.in_flight)
@@ -282,26 +256,16 @@ class ServerTimeline:
             self._on_step(stepped)
         self._happened.append(stepped)
 
-    def _arrivals(self, members: Sequence[Dispatched], staleness: Iterable[float]) -> Iterator[Arrival]:
-        """Returns the members of a step as algorithms see them."""
-        if not members:
-            return iter(())
-        serials, clients, _, rounds, versions, _, _, _, levels, _ = zip(*members, strict=True)
-        samples = map(self.samples.__getitem__, clients)
-        tiers = repeat(0) if self._tiers is None else self._tiers.of[[*clients]].tolist()
-        widths = [1.0 if isinstance(level, str) else level for level in levels]
-        names = [level if isinstance(level, str) else None for level in levels]
-        return map(Arrival, clients, serials, rounds, versions, staleness, samples, tiers, widths, names)
-
-    def _step_at(self, now: float, arrived: list[Dispatched]) -> Generator[Happening, None, bool]:
-        """Does a server step, which counts as a round, as `Steady` asks."""
-        self._clock.pass_to(now)
-        arrived.sort(key=itemgetter(0))  # by serial
-        self._step_with(tuple(arrived), [float(self.version - of.version) for of in arrived])
-        self._happened.append(self._closed())
-        yield from self._yielded()
-        self.round = self.version
-        return not self._over and self.version < self.horizon.versions
+    def _replacements(self) -> Iterator[Happening]:
+        """Goes on to the end where updates arrive and other clients replace them, and each step counts as a round."""
+        roster, draws, size, end = self._picker.roster, self._picker.draws, self._steps_after, self.horizon.time
+        over = lambda: self._over or self.version >= self.horizon.versions  # noqa: E731
+        for now, members in self._flights.replaced(roster, draws, size, end, over):
+            self._clock.pass_to(now)
+            self._step_with(members, [float(self.version - of.version) for of in members])
+            self._happened.append(self._closed())
+            yield from self._yielded()
+            self.round = self.version
 
     def _ended(
         self, dispatched: Dispatched, status: Literal["discarded", "dropped", "unfinished"], staleness: float
@@ -325,6 +289,6 @@ class ServerTimeline:
         for one in happened:
             if isinstance(one, Stepped):
                 self._flights.release(one.members)
-            elif isinstance(one, Ended) and self._can_matter(one.dispatched):
+            elif isinstance(one, Ended) and self._flights.can_matter(one.dispatched):
                 self._flights.release([one.dispatched])
             yield one
