@@ -5,6 +5,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable
+from decimal import ROUND_CEILING, Context
 from typing import Any
 
 import numpy as np
@@ -71,8 +72,11 @@ def written(value: Any) -> str:
 
 
 def in_full(number: float) -> str:
-    """Returns a number with all its digits, as it can be given again: 9000000 rather than 9e+06."""
-    return str(int(number)) if float(number).is_integer() else repr(float(number))
+    """Returns a number as it can be given again: a whole one with all its digits, 9000000 rather than 9e+06, and any
+    other rounded up to seven digits."""
+    if float(number).is_integer():
+        return str(int(number))
+    return f"{Context(prec=7, rounding=ROUND_CEILING).create_decimal(number).normalize():f}"
 
 
 _BYTES = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(?:([kKMGT]?)(i?)B)?\s*")

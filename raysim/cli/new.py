@@ -45,6 +45,7 @@ def _files() -> Iterator[Path]:
     yield from sorted(FOLDER.rglob("*.yaml"), key=lambda file: (len(file.relative_to(FOLDER).parts), file))
 
 
+_SCHEMA = "scenario.schema.json"  # written by `raysim schema`
 TEMPLATES = Path(__file__).parents[1] / "templates"
 
 
@@ -101,6 +102,8 @@ def _write(what: Start, name: str) -> list[Path]:
         text = source.read_text(encoding="utf-8")
         text = re.sub(r"\b\w+Template\b", parent, text)
         text = text.replace("name: template\n", f"name: {name}\n").replace('"template"', f'"{name}:{parent}"')
+        if file.suffix == ".yaml" and Path(_SCHEMA).exists():
+            text = f"# yaml-language-server: $schema={_SCHEMA}\n{text}"
         file.write_text(text.replace("scenario.yaml", f"{name}.yaml"), encoding="utf-8")
     return list(files)
 

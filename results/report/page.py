@@ -1,7 +1,7 @@
 """Makes the page, with every section for which the runs' tables hold something."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -108,9 +108,13 @@ def headline(groups: Groups, by: Iterable[str] | None = None) -> str:
         totals = ("virtual_time", "up_bytes", "down_bytes")
         at = cost, common_budget(runs, cost)
         measure = Measure((*metrics, *totals), subject=runs.subject, at=at, larger=runs.directions)
-        return as_html(text_table(compare(runs, by, (), measure, False)))
+        compared = compare(runs, by, (), measure, False)
     except (NotComparable, UnknownKey):  # such as a key of runs that do not count
         return ""
+    if lacking := len(groups) - len(compared.frame) // len(measure.metrics):
+        text = f"left out: {count(lacking, 'group')} of runs, none of which is finished and was evaluated by then"
+        compared = replace(compared, context=(*compared.context, text))
+    return as_html(text_table(compared))
 
 
 def _differing(groups: Groups) -> pd.DataFrame:

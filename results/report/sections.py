@@ -61,7 +61,7 @@ SECTIONS = (
     Section(
         "partition",
         "Who holds which data",
-        "Training samples by client and label. The darker a cell, the larger the label's share of the client's "
+        "Training samples by client and label. The stronger a cell, the larger the label's share of the client's "
         "samples. {shown}",
         "partition",
         ("samples",),
@@ -85,7 +85,7 @@ SECTIONS = (
     Section(
         "links",
         "Bytes by link",
-        "The darker, the more bytes a peer sent to another, lost ones included. {shown}",
+        "The stronger a cell, the more bytes a peer sent to another, lost ones included. {shown}",
         "exchanges",
         ("bytes",),
         draw.links,

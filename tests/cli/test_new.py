@@ -33,6 +33,14 @@ def test_what_is_written_keeps_the_laws_and_its_scenario_runs(what: Start, tmp_p
         assert done.exit_code == 0, done.output
 
 
+def test_scenarios_name_the_schema_beside_them(tmp_path: Path) -> None:
+    (tmp_path / "scenario.schema.json").write_text(command("schema").stdout)
+    command("new", "delay", "of_schema")
+    text = (tmp_path / "of_schema.yaml").read_text()
+    assert text.startswith("# yaml-language-server: $schema=scenario.schema.json\n")
+    assert command("check", tmp_path / "of_schema.yaml").exit_code == 0
+
+
 @pytest.mark.slow
 def test_its_test_passes() -> None:
     command("new", "delay", "two_speeds")

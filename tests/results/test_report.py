@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import compared_runs
 import pytest
 from command_line import command
 from conftest import Raw, Simulate, digits
@@ -20,6 +21,7 @@ from results import CannotWrite, NotComparable, Runs, Writer, load, write_json
 from results.drawing import evaluated, points
 from results.groups import grouped
 from results.report import Report, draw, report
+from results.report.page import headline
 from results.report.sections import CURVES, SECTIONS
 from results.rows import UpdateRow
 
@@ -322,3 +324,10 @@ def test_what_is_refused(tmp_path: Path) -> None:
         assert message in answer.stderr and answer.stderr.count("\n") == 1
     with pytest.raises(CannotWrite, match=r"run\.json/x\.html: cannot be written"):
         report(Runs(load(folder).runs), sections=[CURVES]).write(folder / "run.json" / "x.html")
+
+
+def test_groups_that_a_headline_leaves_out_are_counted(tmp_path: Path) -> None:
+    for name, status in (("fedavg", "finished"), ("fedbuff", "finished"), ("fedprox", "killed")):
+        compared_runs.made(tmp_path / name, {"algorithm": {"name": name}}, [0.1, 0.5], status=status)
+    shown = headline(grouped(load(tmp_path)))
+    assert "left out: 1 group of runs" in shown and "fedprox" not in shown
