@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol, TypeAlias
 
 from raysim.workers.replies import Measured
-from raysim.world.peers_timeline import Exchanged
+from raysim.world.peers_happening import Exchanged
 from raysim.world.server_happening import Dispatched
 
 Columns: TypeAlias = "dict[str, list[Any]]"  # some columns of rows of one table, each with a value for each row

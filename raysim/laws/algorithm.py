@@ -23,7 +23,8 @@ from raysim.parts.rng import generator
 from raysim.scenario import Scenario, parse_scenario
 from raysim.terms import ClientState, Record
 from raysim.workers.peers import PeersWorker
-from raysim.world.peers_timeline import Mixed, PeersTimeline
+from raysim.world.peers_happening import Mixed
+from raysim.world.peers_timeline import PeersTimeline
 
 STILL = {"local": {"lr": 1e-30}, "run": {"rounds": 12}}  # steps change nothing, but samples are seen
 CHURN = {"availability": {"name": "random", "probability": 0.6, "slot": 1.5}, "leave": "hand_over"}

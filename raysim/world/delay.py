@@ -2,8 +2,11 @@
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from raysim.parts.errors import BadInput, BadValue
@@ -68,6 +71,16 @@ def duration_of(delay: Delay, stream: Stream, client: int, number: int, cost: Co
         must = f"must return a finite number of {delay.unit}, 0 or more"
         raise BadInput("world.delay.duration", f"{must}, got {found!r} for client {client}, its dispatch {number}")
     return float(found)  # it may be a number of numpy, which JSON has none of
+
+
+def first_delays(
+    clients: NDArray[np.int64], delay: Delay, delays: Stream, cost: Callable[[int], Cost | None]
+) -> NDArray[np.float64]:
+    """Returns how long the first update of each of some clients takes or would take.
+
+    delays: the stream of the run's delays. cost: returns the cost of a client's first update; None if none is needed.
+    """
+    return np.array([duration_of(delay, delays, client, 0, cost(client)) for client in clients.tolist()])
 
 
 class NoDelay(Delay):

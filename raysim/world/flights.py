@@ -10,9 +10,12 @@ from itertools import repeat
 from operator import itemgetter
 from typing import TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 from raysim.parts.rng import Stream
 from raysim.terms import ModelKey, Moment
-from raysim.world.delay import Cost, duration_of
+from raysim.world.delay import Cost, duration_of, first_delays
 from raysim.world.roster import Roster
 from raysim.world.server_happening import Dispatched
 from raysim.world.world import World
@@ -45,7 +48,7 @@ class Flights:
         self.flying: dict[int, Dispatched] = {}  # by serial
         self.waiting: list[Waiting] = []
         self.live: Counter[int] = Counter()  # by version: number of later updates that start from it
-        self.delays, self._drops = Stream(seed, "delay"), Stream(seed, "dropout")
+        self._delays, self._drops = Stream(seed, "delay"), Stream(seed, "dropout")
         self._delay, self._drop = world.delay, world.dropout.probability
         self._cost, self._measured, self._level, self._length = cost, measured, level, length
 
@@ -60,7 +63,7 @@ class Flights:
         if self._cost is not None:
             cost = self._cost(client, level, had, moment)
             cost = cost._replace(flops=0.0, samples=0.0) if follows else cost  # no sooner than without training
-        soonest = moment.time + duration_of(self._delay, self.delays, client, number, cost)
+        soonest = moment.time + duration_of(self._delay, self._delays, client, number, cost)
         arrives = math.inf if follows else soonest
         dispatched = Dispatched(self.serial, client, number, *moment, arrives, reports, level, had)
         self.serial += 1
@@ -76,7 +79,7 @@ class Flights:
         if self._measured is None or self.flying[dispatched.serial].arrives < math.inf:
             return None
         cost = self._measured(dispatched)
-        duration = duration_of(self._delay, self.delays, dispatched.client, dispatched.number, cost)
+        duration = duration_of(self._delay, self._delays, dispatched.client, dispatched.number, cost)
         known = self.flying[dispatched.serial] = dispatched._replace(arrives=dispatched.time + duration)
         return known
 
@@ -100,6 +103,15 @@ class Flights:
             return max(dispatched.arrives for dispatched in picked)
         return min((dispatched.arrives for dispatched in self.flying.values()), default=None)
 
+    def first_delays(self, clients: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Returns how long the first update of each of some clients takes or would take."""
+
+        def cost(client: int) -> Cost | None:
+            level = self._level(client, 0) if self._level else 1.0
+            return self._cost(client, level, 0, Moment()) if self._cost else None
+
+        return first_delays(clients, self._delay, self._delays, cost)
+
     # --- steps and ends -----------------------------------------------------------------------------------------------
 
     def take(self, arrived: list[Waiting]) -> tuple[tuple[Dispatched, ...], tuple[float, ...]]:
@@ -109,9 +121,9 @@ class Flights:
         self.waiting = [one for one in self.waiting if one[0] not in gone]
         return members, staleness
 
-    def use(self, clients: Iterable[int], versions: Iterable[int]) -> None:
-        """Notes that a step uses updates of clients, in order, which start from these versions."""
-        for client, version in zip(clients, versions, strict=True):
+    def use(self, members: Iterable[Dispatched]) -> None:
+        """Notes that a step uses the updates of these dispatches, in order."""
+        for _, client, _, _, version, _, _, _, _, _ in members:
             self._had[client] = version
 
     def release(self, ended: Iterable[Dispatched]) -> None:
@@ -138,7 +150,7 @@ class Flights:
         roster: whose clients are all that do not fly. picks: draws their places. size: number of updates that a step
         waits for; None: no step comes. over: whether the timeline is over, which is asked after each step.
         """
-        numbers, had, away, delay, delays = self._numbers, self._had, roster.away, self._delay, self.delays
+        numbers, had, away, delay, delays = self._numbers, self._had, roster.away, self._delay, self._delays
         flying = sorted(
             (of.arrives, of.serial, of.client, of.number, of.version, of.time, of.had) for of in self.flying.values()
         )

@@ -12,7 +12,8 @@ import numpy as np
 from raysim.parts.errors import BadInput
 from raysim.world.clock import Clock
 from raysim.world.network import Sent
-from raysim.world.peers_timeline import Exchanged, Heard, Joined, Mixed, Next, PeersTimeline
+from raysim.world.peers_happening import Exchanged, Heard, Joined, Mixed, Next
+from raysim.world.peers_timeline import PeersTimeline
 
 
 class GossipTimeline(PeersTimeline):

@@ -15,7 +15,7 @@ from raysim.world.clock import Clock
 from raysim.world.gossip_timeline import GossipTimeline
 from raysim.world.mixing import Neighbours
 from raysim.world.network import Sent
-from raysim.world.peers_timeline import Answered, Exchanged, Heard, Mixed, Next
+from raysim.world.peers_happening import Answered, Exchanged, Heard, Mixed, Next
 
 NOBODY = -1  # in place of the peer that is asked, where a peer has no neighbour
 

@@ -1,13 +1,9 @@
 """Which clients can be picked, counted by blocks, and tiers of clients that are about as fast as each other."""
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-
-from raysim.parts.rng import Stream
-from raysim.world.delay import Cost, Delay, duration_of
 
 _BLOCK = 1024  # clients
 _FEW = 4096  # clients: so many are kept in a sorted list, where another one is soon put in its place
@@ -93,20 +89,12 @@ class Tiers:
     of: the tier of each client, (clients,), where 0 is the fastest; -1 of those that hold no samples.
     """
 
-    def __init__(
-        self,
-        number: int,
-        samples: NDArray[np.int64],
-        delay: Delay,
-        delays: Stream,
-        cost: Callable[[int], Cost] | None = None,
-    ) -> None:
-        """number: how many tiers there are. samples: how many each client trains on, (clients,). The others are those
-        of `first_delays`."""
+    def __init__(self, number: int, samples: NDArray[np.int64], first_delays: NDArray[np.float64]) -> None:
+        """number: how many tiers there are. samples: how many each client trains on, (clients,). first_delays: how long
+        the first update takes or would take, of each client that holds some."""
         held = np.flatnonzero(samples)
-        lasts = first_delays(held, delay, delays, cost)
         self.of = np.full(len(samples), -1)
-        for tier, members in enumerate(np.array_split(held[np.argsort(lasts, kind="stable")], number)):
+        for tier, members in enumerate(np.array_split(held[np.argsort(first_delays, kind="stable")], number)):
             self.of[members] = tier
         self._under_way = [0] * number
 
@@ -123,14 +111,3 @@ class Tiers:
         tier = self.of[client]
         self._under_way[tier] -= 1
         return not self._under_way[tier]
-
-
-def first_delays(
-    clients: NDArray[np.int64], delay: Delay, delays: Stream, cost: Callable[[int], Cost] | None
-) -> NDArray[np.float64]:
-    """Returns how long the first update of each of some clients takes or would take.
-
-    delays: the stream of the run's delays. cost: returns the cost of a client's first update, if the delay needs it.
-    """
-    costs = ((client, cost(client) if cost else None) for client in clients.tolist())
-    return np.array([duration_of(delay, delays, client, 0, of) for client, of in costs])

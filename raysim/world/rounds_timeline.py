@@ -8,7 +8,8 @@ from typing import NamedTuple
 from raysim.world.availability import Always, Presence
 from raysim.world.mixing import Neighbours
 from raysim.world.network import Sent
-from raysim.world.peers_timeline import Exchanged, Heard, Joined, Mixed, Next, PeersTimeline, next_with_peers
+from raysim.world.peers_happening import Exchanged, Heard, Joined, Mixed, Next
+from raysim.world.peers_timeline import PeersTimeline, next_with_peers
 
 
 class _Sending(NamedTuple):

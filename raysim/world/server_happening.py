@@ -1,6 +1,12 @@
 """What happens in a run with a server, as its timeline tells it."""
 
+from collections.abc import Sequence
+from functools import partial
+from itertools import repeat
 from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from raysim.terms import Arrival, ModelKey, Moment
 from raysim.world.clock import Horizon
@@ -35,11 +41,14 @@ class Started(NamedTuple):
     time: float
 
 
+Status: TypeAlias = Literal["discarded", "dropped", "unfinished"]
+
+
 class Ended(NamedTuple):
     """A dispatch whose update no step uses: it is late, dropped out, or unfinished at the end."""
 
     dispatched: Dispatched
-    status: Literal["discarded", "dropped", "unfinished"]
+    status: Status
     round: int
     time: float
     version: int  # server steps done so far
@@ -65,6 +74,26 @@ class Stepped(NamedTuple):
     def moment(self) -> Moment:
         """Right before the step."""
         return Moment(self.round, self.version - 1, self.time)
+
+
+_arrival = partial(tuple.__new__, Arrival)  # sooner than by the class
+
+
+def arrivals_of(
+    members: Sequence[Dispatched],
+    staleness: Sequence[float],
+    samples: Sequence[int],
+    tiers: NDArray[np.int64] | None,
+) -> tuple[Arrival, ...]:
+    """Returns the members of a step as algorithms see them. samples, tiers: of each client; None: it has no tiers."""
+    if not members:
+        return ()
+    serials, clients, _, rounds, versions, _, _, _, levels, _ = zip(*members, strict=True)
+    held, of = map(samples.__getitem__, clients), repeat(0) if tiers is None else tiers[[*clients]].tolist()
+    widths = [1.0 if isinstance(level, str) else level for level in levels]
+    names = [level if isinstance(level, str) else None for level in levels]
+    every = zip(clients, serials, rounds, versions, staleness, held, of, widths, names, strict=False)
+    return tuple(map(_arrival, every))
 
 
 class Closed(NamedTuple):

@@ -12,24 +12,20 @@ and the number of rounds is that of server steps, as wherever the world has no r
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from itertools import repeat
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raysim.terms import Arrival, ModelKey, Moment, Round, Trigger
+from raysim.terms import ModelKey, Moment, Round, Trigger
 from raysim.world.clock import Clock, Horizon
 from raysim.world.delay import Cost
 from raysim.world.flights import CostOf, Flights, Waiting
 from raysim.world.picker import new_picker
 from raysim.world.roster import Tiers
-from raysim.world.server_happening import Closed, Dispatched, Ended, Happening, Started, Stepped
+from raysim.world.server_happening import Closed, Dispatched, Ended, Happening, Started, Status, Stepped, arrivals_of
 from raysim.world.world import World
 
 _CLOSE, _OPEN, _ARRIVE = range(3)  # priorities
-_arrival = partial(tuple.__new__, Arrival)  # sooner than by the class
 
 
 class ServerTimeline:
@@ -59,12 +55,12 @@ class ServerTimeline:
         level: Callable[[int, int], ModelKey] | None = None,
     ) -> None:
         self.world, self.trigger, self.horizon = world, trigger, horizon
-        self.samples = samples.tolist()
+        self._samples: list[int] = samples.tolist()
         self.round = self.version = 0
         self._used = 0  # updates that steps have used
         self._over = False  # whether the round that was closed last is the last one
         self._looks = 0  # evaluations by virtual time so far
-        self.length = world.round_length
+        self._length = world.round_length
         self._has_rounds, by_rounds = world.has_rounds, world.has_rounds and isinstance(trigger, Round)
         self._staleness_in_rounds = world.staleness == "rounds" or (world.staleness is None and by_rounds)
         self._steps_after = None if isinstance(trigger, Round) else trigger.size  # arrivals; None: when a round closes
@@ -72,17 +68,13 @@ class ServerTimeline:
         self._loss, self._on_step = loss, on_step
         self._follows = measured is not None or loss is not None  # whether training starts with the dispatch
         # A run that is resumed starts such training again, also that of updates that turn out to be late.
-        length = self.length if self._discards and not self._follows else None
+        length = self._length if self._discards and not self._follows else None
         self._flights = Flights(world, len(samples), seed, cost, measured, level, length)
         self.live = self._flights.live  # by version: number of later updates that start from it
         self._clock: Clock[Dispatched | int] = Clock()  # updates that arrive, _OPEN and _CLOSE
         self._happened: list[Happening] = []  # by the event that is carried out
-        self._tiers: Tiers | None = None
-        if world.dispatch.tiers:
-            first = None
-            if cost is not None:
-                first = lambda client: cost(client, level(client, 0) if level else 1.0, 0, Moment())  # noqa: E731
-            self._tiers = Tiers(world.dispatch.tiers, samples, world.delay, self._flights.delays, first)
+        tiers = world.dispatch.tiers
+        self._tiers = Tiers(tiers, samples, self._flights.first_delays(np.flatnonzero(samples))) if tiers else None
         self._picker = new_picker(world, samples, seed, labels, self._tiers)
         # Whether clients are replaced one by one, with no look at anything else.
         plain = not (self._follows or self._has_rounds or horizon.every_time) and self._flights.steady
@@ -155,8 +147,8 @@ class ServerTimeline:
 
     def _schedule_close(self) -> None:
         """Schedules the end of a round that was opened, once training that depends on it has begun."""
-        if self.length is not None:
-            self._clock.schedule((self.round + 1) * self.length, _CLOSE, _CLOSE)
+        if self._length is not None:
+            self._clock.schedule((self.round + 1) * self._length, _CLOSE, _CLOSE)
         else:  # the round ends with an arrival
             for dispatched in list(self._flights.flying.values()):
                 if dispatched.arrives == math.inf:
@@ -166,8 +158,7 @@ class ServerTimeline:
             self._clock.schedule(end, _ARRIVE, _CLOSE)
 
     def _close(self) -> None:
-        if isinstance(self.trigger, Round) and (self._flights.waiting or self.trigger.empty):
-            self._step(self._flights.waiting)
+        self._step_after_round(self._flights.waiting)
         self._happened.append(self._closed())
         self.round += 1
         if not self._over:
@@ -210,21 +201,16 @@ class ServerTimeline:
         else:
             self._flights.waiting.append((dispatched.serial, dispatched, staleness))
             if len(self._flights.waiting) == self._steps_after:
-                self._step(self._flights.waiting)
-        if self._tiers is not None and self._tiers.returns(client):
-            self._close_tier(self._tiers.of == self._tiers.of[client])
+                self._step_with(*self._flights.take(self._flights.waiting))
+        if (tiers := self._tiers) is not None and tiers.returns(client):  # the tier's round is over
+            tier = tiers.of[client]
+            self._step_after_round([one for one in self._flights.waiting if tiers.of[one[1].client] == tier])
         if not self._has_rounds:
             if self.version > self.round:  # a server step counts as a round
                 self._happened.append(self._closed())
                 self.round = self.version
             if not self._over:  # the client that arrived is replaced
                 self._open()
-
-    def _close_tier(self, members: NDArray[np.bool_]) -> None:
-        """Ends a tier's round, in which all that it had picked are back. members: who is in it, (clients,)."""
-        arrived = [waiting for waiting in self._flights.waiting if members[waiting[1].client]]
-        if isinstance(self.trigger, Round) and (arrived or self.trigger.empty):
-            self._step(arrived)
 
     # --- steps and ends -----------------------------------------------------------------------------------------------
 
@@ -233,22 +219,15 @@ class ServerTimeline:
             return float(self.round - dispatched.round)
         return float(self.version - dispatched.version)
 
-    def _step(self, arrived: list[Waiting]) -> None:
-        """Does a server step with some of those that wait."""
-        self._step_with(*self._flights.take(arrived))
+    def _step_after_round(self, arrived: list[Waiting]) -> None:
+        """Does a server step with some of those that wait, if one comes at the end of a round."""
+        if isinstance(self.trigger, Round) and (arrived or self.trigger.empty):
+            self._step_with(*self._flights.take(arrived))
 
     def _step_with(self, members: tuple[Dispatched, ...], staleness: Sequence[float]) -> None:
         """Does a server step with members in order, whose updates have this staleness."""
-        arrivals: tuple[Arrival, ...] = ()
-        if members:
-            serials, clients, _, rounds, versions, _, _, _, levels, _ = zip(*members, strict=True)
-            samples = map(self.samples.__getitem__, clients)
-            tiers = repeat(0) if self._tiers is None else self._tiers.of[[*clients]].tolist()
-            widths = [1.0 if isinstance(level, str) else level for level in levels]
-            names = [level if isinstance(level, str) else None for level in levels]
-            every = zip(clients, serials, rounds, versions, staleness, samples, tiers, widths, names, strict=False)
-            arrivals = tuple(map(_arrival, every))
-            self._flights.use(clients, versions)
+        arrivals = arrivals_of(members, staleness, self._samples, self._tiers.of if self._tiers else None)
+        self._flights.use(members)
         self.version += 1
         self._used += len(members)
         stepped = Stepped(self.version, self.round, self._clock.now, members, arrivals, self.in_flight)
@@ -267,12 +246,9 @@ class ServerTimeline:
             yield from self._yielded()
             self.round = self.version
 
-    def _ended(
-        self, dispatched: Dispatched, status: Literal["discarded", "dropped", "unfinished"], staleness: float
-    ) -> None:
+    def _ended(self, dispatched: Dispatched, status: Status, staleness: float) -> None:
         """Ends a dispatch whose update no step uses."""
-        ended = Ended(dispatched, status, self.round, self._clock.now, self.version, staleness)
-        self._happened.append(ended)
+        self._happened.append(Ended(dispatched, status, self.round, self._clock.now, self.version, staleness))
 
     def _unfinished(self) -> Iterator[Happening]:
         """Ends what is in the buffer, with its staleness at its arrival, and what is in flight."""

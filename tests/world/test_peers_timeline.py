@@ -9,7 +9,7 @@ from raysim.world.clock import Horizon
 from raysim.world.gossip_timeline import GossipTimeline
 from raysim.world.mixing import NeighbourMean
 from raysim.world.network import Mail, Sent
-from raysim.world.peers_timeline import Mixed
+from raysim.world.peers_happening import Mixed
 from raysim.world.random_topology import Regular
 from raysim.world.rounds_timeline import RoundsTimeline
 from raysim.world.topology import Line, Ring

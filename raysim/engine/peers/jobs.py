@@ -27,7 +27,7 @@ from raysim.workers.peer_requests import (
 from raysim.workers.replies import MixedPeer, WorkCost
 from raysim.workers.shared_requests import CLIENT, LOADER, CostRequest, DescribeRequest, LoadRequest
 from raysim.workers.workshop import Become
-from raysim.world.peers_timeline import Exchanged, Joined, Mixed, Next
+from raysim.world.peers_happening import Exchanged, Joined, Mixed, Next
 
 COMPARED = 25  # peers in a job that measures the consensus distance; fixed, because it decides the bits of sums
 

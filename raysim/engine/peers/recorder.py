@@ -13,7 +13,7 @@ from raysim.engine.recorder import Recorder
 from raysim.scenario.run_settings import RunSettings
 from raysim.terms import Traffic
 from raysim.workers.replies import Evaluated, Measured, TrainedMember
-from raysim.world.peers_timeline import Exchanged, Joined, Mixed
+from raysim.world.peers_happening import Exchanged, Joined, Mixed
 from results import Writer
 
 

@@ -17,7 +17,8 @@ from raysim.engine.simulation import Change, Committed, Final
 from raysim.scenario import Scenario
 from raysim.terms import Moment
 from raysim.workers.replies import Measured
-from raysim.world.peers_timeline import Exchanged, PeersTimeline
+from raysim.world.peers_happening import Exchanged
+from raysim.world.peers_timeline import PeersTimeline
 
 
 class PeersSimulation:

@@ -13,7 +13,8 @@ from raysim.workers.replies import WorkCost
 from raysim.world import Cost, Neighbours
 from raysim.world.gossip_timeline import GossipTimeline
 from raysim.world.pairs_timeline import PairsTimeline
-from raysim.world.peers_timeline import Exchanged, Joined, PeersTimeline
+from raysim.world.peers_happening import Exchanged, Joined
+from raysim.world.peers_timeline import PeersTimeline
 from raysim.world.rounds_timeline import RoundsTimeline
 
 

@@ -19,7 +19,7 @@ from raysim.uplink.channel import channels, traffic_of
 from raysim.workers.replies import WorkCost
 from raysim.world import Cost
 from raysim.world.clock import Horizon
-from raysim.world.roster import first_delays
+from raysim.world.delay import first_delays
 from raysim.world.server_happening import Dispatched
 from raysim.world.server_timeline import ServerTimeline
 
