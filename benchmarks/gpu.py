@@ -1,11 +1,15 @@
 """Checks and measures all that needs a GPU, in less than ten minutes, and writes a table as Markdown.
 
     python benchmarks/gpu.py [--out gpu.md] [--pfl PFL/bin/torchrun]
+    python benchmarks/gpu.py --graphs [--out gpu.md]
 
 It compares CPU with GPU, and digests of repeated runs and of 1, 2 and 4 actors a GPU; and measures updates a second and
 memory by model, precision and number of actors. Where there is no GPU, or with `--cpu`, small jobs run on the CPU
 instead: that shows that the script works, and says nothing about speed. Samples are noise, made here. The exit code is
 1 if a check fails. pfl-research is left out unless it is installed, here or there.
+
+With `--graphs`, it compares runs with and without CUDA graphs instead, three times in turn: digests must be the same,
+the CNN at least three times as fast, and no job slower. That needs a GPU.
 """
 
 from __future__ import annotations
@@ -23,14 +27,17 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
 
 HERE = Path(__file__).parent
 CLOSE = 1e-4  # how far parameters on a CPU and on a GPU may be apart in float32
+FASTER = 3  # times as fast as without CUDA graphs must the first of these jobs be, for them to be the default
+GRAPHED = ("cnn, 10 a round", "resnet18", "vit with lora", "gpt2 with lora")
 CLASSES = 5  # the smallest jobs have no more samples of each
 DELAYED = {"delay": {"name": "half_normal", "sigma": 2}}
 
@@ -74,6 +81,7 @@ class Job:
                 "client_actors": max(case.actors, 1),
                 "gpus_per_client": share,
                 "chunk": self.chunk,
+                "cuda_graphs": case.graphs,
             },
         }
 
@@ -129,6 +137,13 @@ class Case:
     actors: int = 0  # client actors on Ray; 0: all in one process
     precision: str = "float32"  # of training; exact: float32 in convolutions, too
     repetition: int = 0
+    graphs: str = "off"  # as in `resources.cuda_graphs`
+
+
+def graph_cases() -> list[Case]:
+    """Returns pairs of cases without and with CUDA graphs, in turn."""
+    pairs = [(job, again) for again in range(3) for job in GRAPHED]
+    return [Case(job, "gpu", repetition=again, graphs=graphs) for job, again in pairs for graphs in ("off", "on")]
 
 
 def all_cases(device: str) -> list[Case]:
@@ -271,25 +286,40 @@ def checks(found: dict[Case, dict[str, Any]], device: str) -> Iterator[tuple[str
         if len(cases) > 1:
             same = len({ran[case]["digest"] for case in cases}) == 1
             yield f"{device}: {what} have the same digest, {len(cases)} runs", same
+    yield from gains(found)
     for case, line in found.items():
         if "error" in line:
             yield f"{case}: {line['error']}", False
 
 
+def gains(found: dict[Case, dict[str, Any]]) -> Iterator[tuple[str, bool]]:
+    """Gives how many times as fast each job is with CUDA graphs, the median of its pairs, and whether that is enough;
+    and whether the pairs have the same digests."""
+    ran = {case: line for case, line in found.items() if "error" not in line}
+    for job in GRAPHED:
+        without = (case for case in ran if case.job == job and case.graphs == "off")
+        pairs = [(ran[case], ran[other]) for case in without if (other := replace(case, graphs="on")) in ran]
+        if pairs:
+            gain, least = median(on["rate"] / off["rate"] for off, on in pairs), FASTER if job == GRAPHED[0] else 1
+            yield f"{job}: at least {least} times as fast with CUDA graphs, found {gain:.2f}", gain >= least
+            same = len({line["digest"] for pair in pairs for line in pair}) == 1
+            yield f"{job}: the same digest with and without, {len(pairs)} pairs", same
+
+
 def table(found: dict[Case, dict[str, Any]], pfl: float | None) -> list[str]:
     """Returns the lines of the table."""
     lines = [
-        "| Job | On | Client actors | Precision | Updates a second | Memory, MiB |",
-        "|---|---|---|---|---|---|",
+        "| Job | On | Client actors | Precision | CUDA graphs | Updates a second | Memory, MiB |",
+        "|---|---|---|---|---|---|---|",
     ]
     for case, line in found.items():
         if case.job == "checked" or "error" in line:
             continue
         memory = "" if line["memory"] is None else f"{line['memory']:.0f}"
-        cells = [case.job, case.device, case.actors or "in process", case.precision, f"{line['rate']:.1f}", memory]
-        lines.append(f"| {' | '.join(map(str, cells))} |")
+        cells = [case.job, case.device, case.actors or "in process", case.precision, case.graphs]
+        lines.append(f"| {' | '.join(map(str, cells))} | {line['rate']:.1f} | {memory} |")
     if pfl is not None:
-        lines.append(f"| cnn, 10 a round | gpu | pfl-research, 1 process | float32 | {pfl:.1f} | |")
+        lines.append(f"| cnn, 10 a round | gpu | pfl-research, 1 process | float32 | | {pfl:.1f} | |")
     return lines
 
 
@@ -344,6 +374,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", default="gpu.md", help="file for the table; default: gpu.md, here")
     parser.add_argument("--cpu", action="store_true", help="small jobs on the CPU, even where there is a GPU")
+    parser.add_argument("--graphs", action="store_true", help="compare runs with and without CUDA graphs instead")
     parser.add_argument("--pfl", help="torchrun of an environment with pfl-research")
     parser.add_argument("--minutes", type=float, default=9.0, help="after which no more is run; default: 9")
     parser.add_argument("--work", help=argparse.SUPPRESS)
@@ -354,7 +385,9 @@ def main() -> int:
     device = "cpu" if given.cpu or _nvidia("name") is None else "gpu"
     deadline = time.monotonic() + 60 * given.minutes
     found: dict[Case, dict[str, Any]] = {}
-    cases = all_cases(device)
+    if given.graphs and device == "cpu":
+        parser.error("--graphs needs a GPU, and there is none, or --cpu was given")
+    cases = graph_cases() if given.graphs else all_cases(device)
     memory = Memory()
     with tempfile.TemporaryDirectory() as runs:
         for batch in batches(cases):
@@ -362,7 +395,8 @@ def main() -> int:
                 for case, line in measure(batch, device == "cpu", runs, memory, deadline):
                     found[case] = line
                     print(f"{case}: {line.get('error') or line['rate']}", flush=True)
-        pfl = pfl_rate(given.pfl, deadline) if device == "gpu" and time.monotonic() < deadline else None
+        plain = device == "gpu" and not given.graphs
+        pfl = pfl_rate(given.pfl, deadline) if plain and time.monotonic() < deadline else None
         text, right = report(found, len(cases) - len(found), device, pfl)
     Path(given.out).write_text(text)
     print(f"\n{text}\nwritten to {given.out}")

@@ -48,7 +48,7 @@ class Crop(Augmentation):
     def apply(self, x: Tensor, y: Tensor, classes: int) -> tuple[Tensor, Tensor]:
         import torch
 
-        corners = torch.randint(0, 2 * self.padding + 1, (len(x), 2)).to(x.device)
+        corners = torch.randint(0, 2 * self.padding + 1, (len(x), 2)).to(x.device, non_blocking=True)
         y = self._cropped(y[:, None], corners, IGNORED)[:, 0] if _of_pixels(x, y) else y
         return self._cropped(x, corners, 0.0), y
 
@@ -72,7 +72,7 @@ class Flip(Augmentation):
     def apply(self, x: Tensor, y: Tensor, classes: int) -> tuple[Tensor, Tensor]:
         import torch
 
-        mirrored = (torch.rand(len(x)) < self.probability).to(x.device)
+        mirrored = (torch.rand(len(x)) < self.probability).to(x.device, non_blocking=True)
         if _of_pixels(x, y):
             y = torch.where(mirrored.view(-1, 1, 1), y.flip(-1), y)
         return torch.where(mirrored.view(-1, 1, 1, 1), x.flip(-1), x), y

@@ -23,7 +23,10 @@ _CONSTANT = (bool, int, float, complex, str, bytes, type, FunctionType, BuiltinF
 
 
 class FirstState:
-    """What a module holds besides the values of a model, as it was at first."""
+    """What a module holds besides the values of a model, as it was at first.
+
+    in_place: whether `restore` replaces no tensor and no generator by a copy.
+    """
 
     def __init__(self, module: nn.Module, layout: Layout) -> None:
         layers, buffers = list(module.modules()), dict(module.named_buffers())
@@ -39,6 +42,8 @@ class FirstState:
             constants = {name: value for name, value in held.items() if name not in copies}
             self._places.append((place, len(place), constants))
             self._first.append(copies)
+        made = (one for key, one in memo.items() if key not in self._shared)
+        self.in_place = not any(isinstance(one, Tensor | torch.Generator) for one in made)
         averaged = {entry.name for entry in layout.buffers}
         tensors = [buffer for name, buffer in buffers.items() if name not in averaged and not is_expanded(buffer)]
         for layer in filter(has_own_mode, layers):
@@ -56,6 +61,10 @@ class FirstState:
             return (deepcopy(value, memo),)
         except Exception:  # such as locks, open files, and tensors that were computed
             return None
+
+    def held(self) -> list[dict[str, Any]]:
+        """Returns the attributes and buffers of all layers, by name."""
+        return [dict(place) for place, _, _ in self._places]
 
     @torch.no_grad()
     def restore(self) -> None:

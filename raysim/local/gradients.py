@@ -36,6 +36,8 @@ class Gradient(Schedulable):
 
     passes: ClassVar[int] = 1
     """How many gradients of each sample it takes."""
+    captures: ClassVar[bool] = False
+    """Whether it reads no number of a tensor and draws none, so that steps with it can be captured as CUDA graphs."""
 
     name: str
 
@@ -53,6 +55,8 @@ class NormClipping(Gradient):
     Pascanu, Mikolov, Bengio, On the difficulty of training recurrent neural networks, ICML 2013.
     """
 
+    captures: ClassVar[bool] = True
+
     name: str = "clip_norm"
     max: Positive
     """Largest norm of the gradient of all parameters together."""
@@ -64,6 +68,8 @@ class NormClipping(Gradient):
 
 class ValueClipping(Gradient):
     """Bounds each entry of gradients of mini-batches, as torch's clip_grad_value_."""
+
+    captures: ClassVar[bool] = True
 
     name: str = "clip_value"
     max: Positive
@@ -80,6 +86,8 @@ class Accumulate(Gradient):
     Losses are taken to be means over samples or, where samples have several labels, over those that are not ignored.
     BatchNorm sees one piece at a time.
     """
+
+    captures: ClassVar[bool] = True
 
     name: str = "accumulate"
     micro_batch: Count
@@ -126,6 +134,7 @@ class SAM(Gradient):
     """
 
     passes: ClassVar[int] = 2
+    captures: ClassVar[bool] = True
 
     name: str = "sam"
     radius: Positive = 0.05

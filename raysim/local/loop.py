@@ -1,4 +1,4 @@
-"""Local training: mini-batch steps on the flat vector. Each takes a batch, its gradient, a correction, and a step."""
+"""Local training: batches, and steps on the flat vector until they are over, or a tolerance is met."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from raysim.local.gradients import Each, GradientPoint
+from raysim.local.batch_gradient import BatchGradient, Plain, Taken, gradient_of
+from raysim.local.graphs import Recipe
 from raysim.local.model import Model
 from raysim.local.net import Net
 from raysim.local.outputs import LossFunction
 from raysim.local.samples import Augmenter, Samples
 from raysim.local.settings import Local
 from raysim.local.steps import Steps, decayed
-from raysim.local.trainable import AddedGradient, Correction, Trainable
+from raysim.local.trainable import AddedGradient, Correction
 from raysim.parts.errors import BadValue
 from raysim.terms import Record
 
 LOADED = 8192  # samples to load at once; fixed, because results depend on it bit by bit
-BatchGradient = tuple[Tensor, Sequence[Tensor]]  # a batch's loss, 0-d, and the gradient of each parameter
-Plain = Callable[[Tensor, Tensor], BatchGradient]  # from the inputs and targets of a batch
 
 
 class Trained(NamedTuple):
@@ -87,41 +86,61 @@ def batches(samples: Samples, settings: Local, order: np.random.Generator) -> It
         yield Batch(x[here], y[here])
 
 
-def gradient_of(
-    settings: Local,
-    samples: int,
-    part: Trainable,
-    plain: Plain,
-    each: Each,
-    generator: Callable[[], torch.Generator],
-) -> Callable[[Tensor, Tensor, BatchGradient | None], BatchGradient]:
-    """Returns a function that takes the gradient of a batch as `local.gradients` say.
+class Step:
+    """A mini-batch step: the gradient, the correction, and a move by the optimiser.
 
-    It gets the batch and, if that is taken already, its plain gradient. samples: how many are trained on. plain, each:
-    take the gradient of a batch, and those of its samples.
+    It has a fast path for plain SGD on a multilayer perceptron, and on a GPU its kernels may be recorded. fast: whether
+    it may take the fast path, which stores no gradient, and so rounds otherwise.
     """
-    if not (parts := settings.gradients):
-        return lambda x, y, ready: ready or plain(x, y)
-    vector, views = part.flat()
-    waiting: list[tuple[Tensor, BatchGradient]] = []  # the plain gradient of a batch that is taken already
 
-    def take(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        is_ready = waiting and waiting[0][0] is x  # a part may ask for that of a piece of the batch
-        value, pieces = waiting.pop()[1] if is_ready else plain(x, y)
-        torch._foreach_copy_(views, list(pieces))
-        return value, vector
+    def __init__(
+        self,
+        net: Net,
+        settings: Local,
+        samples: int,
+        part: str | None,
+        correction: Correction | None,
+        loss: LossFunction | None,
+        gradient: Plain | None,
+        generator: Callable[[], torch.Generator],
+    ) -> None:
+        self._net, self._settings, self._loss, self._gradient = net, settings, loss, gradient
+        self.trained = trained = net.part(part)
+        self.added = AddedGradient(correction, trained)
+        own = bool(loss or gradient or self.added.by_gradient)
+        self._recipe: Recipe | None = net.graphs and net.graphs.recipe(part, settings, own)
+        self.steps: Steps
+        self._take: Taken
+        if self._recipe:
+            self.steps, self._take = self._recipe.steps, self._recipe.take
+        else:
+            self.steps = Steps(settings, net, trained)
+            each = partial(net.gradient_of_each, parameters=trained.parameters, loss=loss)
+            expected = min(settings.batch_size or samples, samples) if settings.batches == "poisson" else None
+            self._take = gradient_of(settings.gradients, trained, self.plain, each, generator, expected)
+        self.fast = settings.plain and not (self._recipe or own or part or settings.gradients)
+        self.fast = self.fast and settings.batches != "poisson"
 
-    expected = min(settings.batch_size or samples, samples) if settings.batches == "poisson" else None
-    point = GradientPoint(part.w, part.pieces, generator, each, expected)
-    for one in parts:
-        take = partial(one.take, take, point)
+    def plain(self, x: Tensor, y: Tensor) -> BatchGradient:
+        """Returns the loss and gradient of a batch, before `local.gradients` change it."""
+        if self._gradient is None or not len(y):
+            return self._net.gradients(x, y, self.trained.parameters, self._loss)
+        return self._gradient(x, y)
 
-    def taken(x: Tensor, y: Tensor, ready: BatchGradient | None) -> BatchGradient:
-        waiting[:] = [] if ready is None else [(x, ready)]
-        value, gradient = take(x, y)
-        return value, point.pieces(gradient)
+    def __call__(self, taken: int, x: Tensor, y: Tensor, extra: Tensor | None, ready: BatchGradient | None) -> Tensor:
+        """Takes a step, and returns the batch's loss before it, 0-d.
 
-    return taken
+        taken: how many steps the training has taken before. extra: what the correction adds, if it is known before the
+        gradient is. ready: the plain gradient, if it has been taken already.
+        """
+        if self.fast and (loss := self._net.descend(x, y, self._settings.rate(taken), extra)) is not None:
+            return loss
+        if self._recipe and ready is None:
+            return self._recipe(taken, x, y, extra)
+        loss, gradients = self._take(x, y, ready)
+        self.steps(gradients, self.added.to(gradients, extra), self.steps.numbers(taken))
+        self.trained.project()
+        return loss
 
 
 class Criterion:
@@ -130,11 +149,11 @@ class Criterion:
     relative: whether the tolerance is a fraction of the norm when first measured.
     """
 
-    def __init__(self, part: Trainable, decay: Tensor | float, tolerance: float | Tensor, relative: bool) -> None:
-        self.tolerance = torch.as_tensor(tolerance, dtype=torch.float32, device=part.w.device)
+    def __init__(self, step: Step, settings: Local, tolerance: float | Tensor, relative: bool) -> None:
+        self._part, self._relative = step.trained, relative
+        self._decay = 0.0 if settings.optimizer.decoupled else step.steps.decay
+        self.tolerance = torch.as_tensor(tolerance, dtype=torch.float32, device=self._part.w.device)
         self.residual: Tensor | None = None  # the norm when last measured
-        self._relative = relative
-        self._part, self._decay = part, decay
 
     def met(self, gradients: Sequence[Tensor], added: Tensor | None) -> bool:
         """Whether to stop now.
@@ -148,15 +167,6 @@ class Criterion:
             self.tolerance = self.tolerance * residual
         self.residual = residual
         return bool(residual <= self.tolerance)
-
-
-def _may_be_fast(settings: Local) -> bool:
-    """Whether steps may be those of plain SGD that store no gradient, which round otherwise.
-
-    They are not taken with batches of all samples: a criterion takes the gradient of these, and a training without one
-    must round as one with it does.
-    """
-    return settings.plain and not settings.gradients and settings.batches != "poisson"
 
 
 def train(
@@ -184,46 +194,32 @@ def train(
     """
     if not len(samples):
         raise BadValue(f"training needs at least one sample, got {len(samples)}")
-    trained = net.part(part)
-    step, added = Steps(settings, net, trained, kept), AddedGradient(correction, trained)
-
-    def plain(x: Tensor, y: Tensor) -> BatchGradient:
-        if gradient is None or not len(y):
-            return net.gradients(x, y, trained.parameters, loss)
-        return gradient(x, y)
-
-    each = partial(net.gradient_of_each, parameters=trained.parameters, loss=loss)
-    take = gradient_of(settings, len(samples), trained, plain, each, partial(draws, "gradients"))
+    step = Step(net, settings, len(samples), part, correction, loss, gradient, partial(draws, "gradients"))
     augment = Augmenter(settings.augment, net.pixels, net.classes, partial(draws, "augment"))
-    decay = 0.0 if settings.optimizer.decoupled else step.decay
-    criterion = None if tolerance is None else Criterion(trained, decay, tolerance, relative)
+    criterion = None if tolerance is None else Criterion(step, settings, tolerance, relative)
     whole = settings.batch_size is None or settings.batch_size >= len(samples)
-    fast = not (added.by_gradient or part or loss or gradient or whole) and _may_be_fast(settings)
+    step.fast = step.fast and not whole  # a criterion takes gradients of all samples; without one, they round alike
+    step.steps.begin(settings, settings.total_steps(len(samples)), kept)
     first = last = None
     taken = 0
     with net.training(start, settings.precision):
         for x, y in batches(samples, settings, order):
-            ready, lr = None, settings.rate(taken)
-            extra = None if added.by_gradient else added()
+            extra, ready = step.added.ahead(), None
             if criterion is not None and taken % settings.epoch_steps(len(samples)) == 0:
                 net.mode(training=whole)
-                last, gradients = plain(*samples.all)
+                last, gradients = step.plain(*samples.all)
                 net.mode(training=True)
-                if criterion.met(gradients, added(gradients) if added.by_gradient else extra):
+                if criterion.met(gradients, step.added.to(gradients, extra)):
                     break
                 ready = (last, gradients) if whole and not settings.augment else None  # it has just been taken
             if settings.augment and len(y):
                 x, y = augment(x, y)
-            if fast and (descended := net.descend(x, y, lr, extra)) is not None:
-                last = descended
-            else:
-                value, gradients = take(x, y, ready)
-                last = value if len(y) else last
-                step(gradients, added(gradients) if added.by_gradient else extra, lr)
-                trained.project()
+            value = step(taken, x, y, extra, ready)
+            last = value if len(y) else last
             first = last if first is None else first
             taken += 1
-    step.keep()
+    if kept is not None:
+        step.steps.keep(kept, taken)
     net.steps += taken
     measured = (criterion.residual, criterion.tolerance) if criterion else ()
     return Trained(net.model(), torch.tensor(taken), last if first is None else first, last, *measured)

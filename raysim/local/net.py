@@ -3,17 +3,18 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from raysim.local.batch_gradient import gradient_of_each
 from raysim.local.batch_norm import spare_single_values
 from raysim.local.chain import Chain
 from raysim.local.first_state import FirstState, has_own_mode
 from raysim.local.head import entering, head_of
 from raysim.local.model import Model
 from raysim.local.outputs import LOSSES, LossFunction, cross_entropy
-from raysim.local.per_sample import gradient_of_each
 from raysim.local.samples import Pixels
 from raysim.local.trainable import Trainable
 from raysim.models.equilibrium import Equilibrium, Solves
@@ -58,7 +59,7 @@ class Net:
         self._in_eval_mode = [*required_norms(self.module, norm).values()] if norm == "frozen" else []
         self.w = self.layout.flatten(self.module)
         self.layout.bind(self.module, self.w)
-        self._first_state = FirstState(self.module, self.layout)
+        self.first_state = FirstState(self.module, self.layout)
         self._has_one_mode = all(type(one) in ALIKE for one in self.module.modules())
         self._has_own_modes = any(map(has_own_mode, self.module.modules()))
         self._pairs = pairs_of(self.module, self.layout)
@@ -70,11 +71,12 @@ class Net:
         self.frozen_bytes = sum(parameter.numel() * parameter.element_size() for parameter in frozen)
         norms, names = norms_of(self.module), [entry.name for entry in self.layout.entries]
         self.norms = [name for name in names if name.rpartition(".")[0] in norms]  # parameters of these
-        self._equilibria = [m for m in self.module.modules() if isinstance(m, Equilibrium)]
+        self.equilibria = [m for m in self.module.modules() if isinstance(m, Equilibrium)]
         self._busy = False
         self._halved = False  # whether passes compute in bfloat16
         self.pixels: Pixels | None = None  # of inputs, if they are images
         self.classes = 0  # the number of different labels
+        self.graphs: Any = None  # a `CapturedSteps`, if there are any
         self.seen = 0  # how many samples gradients were taken of, repeats counted
         self.steps = 0  # how many steps optimisers took
         self.passes = 0.0  # how many samples passed through the network; a backward pass counts as two
@@ -122,7 +124,7 @@ class Net:
             raise BadValue(f"a model must have {len(self.w)} parameters, got {tuple(model.w.shape)}")
         if self._has_own_modes:
             self.mode(training=True)  # what evaluation made of the old values, such as merged layers, must go first
-        self._first_state.restore()
+        self.first_state.restore()
         self.w.copy_(model.w)
         if self.layout.buffers:
             self.layout.load_buffers(self.module, model.buffers)
@@ -180,7 +182,7 @@ class Net:
     def take_solves(self) -> Solves:
         """Returns what the equilibrium layers have solved since the last call."""
         solves = Solves()
-        for layer in self._equilibria:
+        for layer in self.equilibria:
             solves, layer.solved = solves.plus(layer.solved), Solves()
         return solves
 

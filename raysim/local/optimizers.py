@@ -1,7 +1,7 @@
 """Optimisers: what moves the parameters in a training, given gradients. To add one, put it into `OPTIMIZERS`."""
 
 from abc import abstractmethod
-from typing import ClassVar, Self
+from typing import ClassVar, Self, Union
 
 from pydantic import model_validator
 
@@ -10,6 +10,7 @@ from raysim.schedules import Schedulable
 from raysim.terms import Tensor
 
 State = dict[str, "Tensor"]  # vectors (n,) by name
+Number = Union[float, "Tensor"]
 
 
 class Optimizer(Schedulable):
@@ -17,6 +18,9 @@ class Optimizer(Schedulable):
 
     decoupled: ClassVar[bool] = False
     """Whether weight decay shrinks the parameters themselves. Otherwise it is added to the gradient."""
+    captures: ClassVar[bool] = False
+    """Whether `move` also takes 0-d tensors as `lr` and `taken`, and reads none of them, as CUDA graphs need. It then
+    gets tensors on a GPU."""
 
     name: str
     keep: bool = False
@@ -28,15 +32,24 @@ class Optimizer(Schedulable):
         return {}
 
     @abstractmethod
-    def move(self, w: Tensor, gradient: Tensor, state: State, lr: float, taken: int) -> None:
+    def move(self, w: Tensor, gradient: Tensor, state: State, lr: Number, taken: Number) -> None:
         """Takes a step: changes w, (n,), and the state in place. The gradient, (n,), may be overwritten.
 
         taken: how many steps were taken since `init`.
         """
 
 
+def add(vector: Tensor, other: Tensor, factor: Number) -> Tensor:
+    """Adds a factor times another vector to a vector, in place, rounded once: a tensor as factor has the same bits."""
+    if isinstance(factor, int | float):
+        return vector.add_(other, alpha=factor)
+    return vector.addcmul_(other, factor)
+
+
 class SGD(Optimizer):
     """Stochastic gradient descent, with heavy-ball or Nesterov momentum, as torch.optim.SGD."""
+
+    captures: ClassVar[bool] = True
 
     name: str = "sgd"
     momentum: Fraction = 0.0
@@ -55,21 +68,20 @@ class SGD(Optimizer):
         return self
 
     def init(self, w: Tensor) -> State:
-        return {"momentum": w.new_zeros(w.shape)} if self.momentum else {}
+        # -0, to which adding the first gradient gives its very bits.
+        return {"momentum": w.new_full(w.shape, -0.0)} if self.momentum else {}
 
-    def move(self, w: Tensor, gradient: Tensor, state: State, lr: float, taken: int) -> None:
+    def move(self, w: Tensor, gradient: Tensor, state: State, lr: Number, taken: Number) -> None:
         if self.momentum:
-            buffer = state["momentum"]
-            if taken:
-                buffer.mul_(self.momentum).add_(gradient, alpha=1 - self.dampening)
-            else:
-                buffer.copy_(gradient)
+            buffer = add(state["momentum"].mul_(self.momentum), gradient, 1 - self.dampening * (taken > 0))
             gradient = gradient.add_(buffer, alpha=self.momentum) if self.nesterov else buffer
-        w.add_(gradient, alpha=-lr)
+        add(w, gradient, -lr)
 
 
 class Adam(Optimizer):
     """Adam, as torch.optim.Adam with fused=True: weight decay is added to the gradient (Kingma and Ba, ICLR 2015)."""
+
+    captures: ClassVar[bool] = True
 
     name: str = "adam"
     betas: tuple[Decay, Decay] = (0.9, 0.999)
@@ -80,7 +92,7 @@ class Adam(Optimizer):
     def init(self, w: Tensor) -> State:
         return {"mean": w.new_zeros(w.shape), "square": w.new_zeros(w.shape)}
 
-    def move(self, w: Tensor, gradient: Tensor, state: State, lr: float, taken: int) -> None:
+    def move(self, w: Tensor, gradient: Tensor, state: State, lr: Number, taken: Number) -> None:
         import torch
 
         # One pass over memory; operation by operation takes six times as long on 11 million parameters.
@@ -90,7 +102,7 @@ class Adam(Optimizer):
             [state["mean"]],
             [state["square"]],
             [],
-            [torch.full((), taken + 1.0, device=w.device)],
+            [torch.as_tensor(taken + 1.0, dtype=torch.float32, device=w.device)],
             lr=lr,
             beta1=self.betas[0],
             beta2=self.betas[1],
@@ -112,6 +124,8 @@ class AdamW(Adam):
 class Adagrad(Optimizer):
     """Adagrad, as torch.optim.Adagrad: steps shrink with the sum of squared gradients (Duchi et al., JMLR 2011)."""
 
+    captures: ClassVar[bool] = True
+
     name: str = "adagrad"
     initial: NonNegative = 0.0
     """Where the sums of squared gradients start."""
@@ -121,9 +135,9 @@ class Adagrad(Optimizer):
     def init(self, w: Tensor) -> State:
         return {"sum": w.new_full(w.shape, self.initial)}
 
-    def move(self, w: Tensor, gradient: Tensor, state: State, lr: float, taken: int) -> None:
+    def move(self, w: Tensor, gradient: Tensor, state: State, lr: Number, taken: Number) -> None:
         total = state["sum"].addcmul_(gradient, gradient)
-        w.addcdiv_(gradient, total.sqrt().add_(self.eps), value=-lr)
+        w.addcdiv_(gradient.mul_(lr), total.sqrt().add_(self.eps), value=-1)
 
 
 class RMSprop(Optimizer):
@@ -131,6 +145,8 @@ class RMSprop(Optimizer):
 
     Hinton, Neural networks for machine learning, lecture 6e, 2012.
     """
+
+    captures: ClassVar[bool] = True
 
     name: str = "rmsprop"
     alpha: Decay = 0.99
@@ -146,16 +162,16 @@ class RMSprop(Optimizer):
         names = ["square", *(["mean"] if self.centered else []), *(["momentum"] if self.momentum else [])]
         return {name: w.new_zeros(w.shape) for name in names}
 
-    def move(self, w: Tensor, gradient: Tensor, state: State, lr: float, taken: int) -> None:
+    def move(self, w: Tensor, gradient: Tensor, state: State, lr: Number, taken: Number) -> None:
         spread = state["square"].mul_(self.alpha).addcmul_(gradient, gradient, value=1 - self.alpha)
         if self.centered:
             mean = state["mean"].lerp_(gradient, 1 - self.alpha)
             spread = spread.addcmul(mean, mean, value=-1)
         root = spread.sqrt().add_(self.eps)
         if self.momentum:
-            w.add_(state["momentum"].mul_(self.momentum).addcdiv_(gradient, root), alpha=-lr)
+            add(w, state["momentum"].mul_(self.momentum).addcdiv_(gradient, root), -lr)
         else:
-            w.addcdiv_(gradient, root, value=-lr)
+            w.addcdiv_(gradient.mul_(lr), root, value=-1)
 
 
 OPTIMIZERS: tuple[type[Optimizer], ...] = (SGD, Adam, AdamW, Adagrad, RMSprop)

@@ -13,6 +13,7 @@ from raysim.data import Split
 from raysim.data.named import NamedArrays
 from raysim.local.augment import Augmentation
 
+SEEDS = 64  # that are drawn at once
 # From inputs, their split, their rows in it and a client, to the inputs as that client has them.
 Skewed = Callable[[np.ndarray, Split, np.ndarray, int], np.ndarray] | None
 
@@ -126,7 +127,8 @@ class Pixels:
 class Augmenter:
     """Augments batches, one after another.
 
-    pixels: what makes images of inputs; None: inputs are no images. generator: for seeds; each batch takes one.
+    pixels: what makes images of inputs; None: inputs are no images. generator: for seeds; each batch takes one. Many
+    are drawn at once, because reading a number of a GPU waits until its work is over.
     """
 
     def __init__(
@@ -137,12 +139,14 @@ class Augmenter:
         generator: Callable[[], torch.Generator],
     ) -> None:
         self._parts, self._pixels, self._classes, self._generator = parts, pixels, classes, generator
+        self._seeds: list[int] = []  # of the batches to come, the last first
 
     def __call__(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        generator = self._generator()
-        seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
+        if not self._seeds:
+            generator = self._generator()
+            self._seeds = torch.randint(2**62, (SEEDS,), generator=generator, device=generator.device).tolist()[::-1]
         with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(seed)
+            torch.default_generator.manual_seed(self._seeds.pop())
             x = x if self._pixels is None else self._pixels.seen(x)
             for part in self._parts:
                 x, y = part.apply(x, y, self._classes)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
 from functools import partial
+from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from raysim.local.augment import AUGMENTATIONS, Augmentation
 from raysim.local.gradients import GRADIENTS, Gradient
@@ -149,6 +150,25 @@ class Local(Schedulable):
         """Yields, like `beyond_sgd`, what makes the learning rate change within a training."""
         if isinstance(self.lr, Schedule) and self.lr.over == "steps":
             yield "lr.over", "rounds, versions or time", "steps"
+
+    def changed(self, settings: dict[str, Any], train: Callable[..., Any]) -> Self:
+        """Returns these settings with other values for some keys, which `train` takes beside its own keywords.
+
+        Raises TypeError for an unknown one, and ValueError for a wrong value.
+        """
+        for name in settings.keys() - Local.model_fields.keys():
+            parameters = signature(train).parameters.values()
+            own = [parameter.name for parameter in parameters if parameter.kind == Parameter.KEYWORD_ONLY]
+            known = [*own, *Local.model_fields]
+            raise TypeError(f"task.train: unknown keyword {name!r}{nearest(name, known)}; known are {', '.join(known)}")
+        if "epochs" in settings:
+            settings = {"steps": None, **settings}  # or else the scenario's `steps` would count
+        try:
+            return self.model_validate({**dict(self), **settings})
+        except ValidationError as error:
+            from raysim.scenario.explain import explain  # not at the top, for scenarios import this package
+
+            raise BadValue("\n".join(f"task.train: {one}" for one in explain(error, Local, settings))) from None
 
     def for_epochs(self, epochs: int) -> Self:
         """Returns these settings with another number of epochs, and without `steps`."""

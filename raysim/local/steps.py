@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor
 
+from raysim.local.batch_gradient import Plain
 from raysim.local.gradients import PerSample
 from raysim.local.net import Net
-from raysim.local.optimizers import Optimizer
+from raysim.local.optimizers import Number, Optimizer, add
+from raysim.local.outputs import LossFunction
 from raysim.local.settings import Local, grouped
 from raysim.local.trainable import Trainable
-from raysim.parts.errors import BadValue
+from raysim.parts.errors import BadInput, BadValue
 from raysim.terms import Record
 
 TAKEN = "steps taken"  # the entry of a kept state that counts steps; the others are those of `Optimizer.init`
@@ -26,51 +28,72 @@ def decayed(vector: Tensor, w: Tensor, decay: Tensor | float) -> Tensor:
 
 
 class Steps:
-    """Takes the steps of a training.
+    """Takes the steps of trainings of a part, one training after another.
 
-    kept: the state of an optimiser that continues, as `first_kept` makes it, which is changed in place; None: it starts
-    afresh.
+    What changes from step to step is two numbers: the rate, and how many steps the optimiser has taken before. On a GPU
+    they are tensors, which are made for all steps at once. captured: whether they are anyway.
     """
 
-    def __init__(self, settings: Local, net: Net, part: Trainable, kept: Record | None = None) -> None:
+    def __init__(self, settings: Local, net: Net, part: Trainable, *, captured: bool = False) -> None:
         self._settings, self._part, self._optimizer = settings, part, settings.optimizer
         self._factors, self.decay = grouped(settings.groups, settings.weight_decay, net, part)
-        self._taken, self._kept = 0, None
-        if settings.plain:
-            return
-        self._vector, self._views = part.flat()
-        self._state = self._optimizer.init(part.w)
-        if kept:
-            self._kept = kept
-            self._state = {name: kept[name][part.span] for name in self._state}
-            self._taken = int(kept[TAKEN][part.span][:1])
+        self._by_tensors = self._optimizer.captures and (part.w.is_cuda or captured)
+        self._joins = self._by_tensors or not settings.plain
+        if self._joins:
+            self._vector, self._views = part.flat()
+        self._state: Record = {}
 
-    def __call__(self, gradients: Sequence[Tensor], extra: Tensor | None, lr: float) -> None:
+    def begin(self, settings: Local, steps: int, kept: Record | None = None) -> None:
+        """Starts a training. settings: those of the steps, perhaps with another rate. steps: at most so many.
+
+        kept: the state of an optimiser that continues, as `first_kept` makes it; None: it starts afresh.
+        """
+        self._settings, span = settings, self._part.span
+        self._before = int(kept[TAKEN][span][:1]) if kept else 0
+        first = self._optimizer.init(self._part.w)
+        self._state = self._state or first
+        for name, vector in self._state.items():  # in place, because graphs know where it is
+            if kept or vector is not first[name]:
+                vector.copy_(kept[name][span] if kept else first[name])
+        if self._by_tensors:
+            self._vector.zero_()  # what pads it was added to in the training before
+            kind = torch.float32 if self._part.w.is_cuda else torch.float64
+            rows = [self._numbers(taken) for taken in range(steps)]
+            self._table = torch.tensor(rows, dtype=kind).view(-1, 2).to(self._part.w.device)
+
+    def numbers(self, taken: int) -> Tensor | tuple[float, int]:
+        """Returns the numbers of a step, perhaps as (2,). taken: how many steps the training has taken before."""
+        return self._table[taken] if self._by_tensors else self._numbers(taken)
+
+    def _numbers(self, taken: int) -> tuple[float, int]:
+        return self._settings.rate(taken), self._before + taken
+
+    def __call__(self, gradients: Sequence[Tensor], extra: Tensor | None, numbers: Iterable[Number]) -> None:
         """Takes a step. gradients: of each parameter. extra: a vector (n,) that is added to them, or None."""
-        w = self._part.w
-        if self._settings.plain:  # saves joining the gradients, a tenth of a small network's step
-            if extra is not None:  # before w changes, for `extra` may be w itself
-                w.add_(extra, alpha=-lr)
-            torch._foreach_add_(self._part.views, list(gradients), alpha=-lr)
+        w, plain, (lr, taken) = self._part.w, self._settings.plain, numbers
+        if plain and extra is not None:  # before w changes, for `extra` may be w itself
+            add(w, extra, -lr)
+        if not self._joins:  # which takes a tenth of a small network's step
+            torch._foreach_add_(self._part.views, list(gradients), alpha=-lr)  # type: ignore[arg-type]
             return
         torch._foreach_copy_(self._views, list(gradients))
-        gradient = self._vector if extra is None else self._vector.add_(extra)
+        gradient = self._vector if plain or extra is None else self._vector.add_(extra)
         before = None if self._factors is None else w.clone()
         if not self._optimizer.decoupled:
             decayed(gradient, w, self.decay)
         elif isinstance(self.decay, Tensor):
-            w.addcmul_(w, self.decay, value=-lr)
+            w.addcmul_(w * lr, self.decay, value=-1)
         elif self.decay:
             w.mul_(1 - lr * self.decay)
-        self._optimizer.move(w, gradient, self._state, lr, self._taken)
+        self._optimizer.move(w, gradient, self._state, lr, taken)
         if before is not None and self._factors is not None:  # a step grows in proportion to its rate
             w.copy_(before.lerp_(w, self._factors))
-        self._taken += 1
 
-    def keep(self) -> None:
-        """Leaves in the kept state how many steps it has seen by now."""
-        if self._kept is not None:
-            self._kept[TAKEN][self._part.span] = self._taken
+    def keep(self, kept: Record, taken: int) -> None:
+        """Leaves the state in `kept`. taken: how many steps the training has taken."""
+        for name, vector in self._state.items():
+            kept[name][self._part.span] = vector
+        kept[TAKEN][self._part.span] = self._before + taken
 
 
 def first_kept(optimizer: Optimizer, w: Tensor) -> Record:
@@ -79,6 +102,12 @@ def first_kept(optimizer: Optimizer, w: Tensor) -> Record:
         return {}
     # A part alone may be trained, so each entry of the vector has a count.
     return {**state, TAKEN: w.new_zeros(w.shape)}
+
+
+def goes_on(kept: Local, local: Local) -> bool:
+    """Whether a training uses the optimiser that keeps its state, perhaps with other numbers."""
+    names = [one.optimizer.init(torch.zeros(1)).keys() for one in (local, kept)]
+    return type(local.optimizer) is type(kept.optimizer) and names[0] == names[1]
 
 
 def fits(local: Local, net: Net, places: tuple[int, ...] = ()) -> None:
@@ -104,3 +133,20 @@ def fits(local: Local, net: Net, places: tuple[int, ...] = ()) -> None:
         raise BadValue(text, "precision")
     if local.precision == "bfloat16" and gpu and not torch.cuda.is_bf16_supported():
         raise BadValue("must be float32, because the GPU lacks bfloat16, got bfloat16", "precision")
+
+
+def require_trainable(
+    net: Net, local: Local, part: str | None, loss: LossFunction | None, embedded: bool, gradient: Plain | None
+) -> None:
+    """Raises ValueError for arguments of `Task.train` that do not go together."""
+    if gradient is not None and any(isinstance(one, PerSample) for one in local.gradients):
+        text = "must not have per_sample for an algorithm whose steps train several widths; leave it out"
+        raise BadInput("local.gradients", text)
+    if embedded and loss is None:
+        raise BadValue("task.train: `embedded` needs a `loss`, because that of the data takes no embeddings; name one")
+    if part not in (None, "shared", "personal"):
+        raise BadValue(f"task.train: part must be 'shared', 'personal' or None, got {part!r}")
+    if not net.part(part).parameters:
+        raise BadValue(
+            "task.train: part 'personal' must have parameters, got none; name them in the scenario's model.personal"
+        )

@@ -11,16 +11,17 @@ import torch
 from torch import Tensor
 
 from raysim.data.named import in_pieces
-from raysim.local.arguments import changed, goes_on, require_trainable
+from raysim.local.batch_gradient import Plain
 from raysim.local.head import entering, named
 from raysim.local.logged import Logged
-from raysim.local.loop import Plain, Trained, batches, train
+from raysim.local.loop import Trained, batches, train
 from raysim.local.model import Model
 from raysim.local.nested import Inner, Nested
 from raysim.local.net import Net
 from raysim.local.outputs import LossFunction
 from raysim.local.samples import Augmenter, Samples
 from raysim.local.settings import Local
+from raysim.local.steps import goes_on, require_trainable
 from raysim.local.trainable import Correction
 from raysim.models.layout import LayerBlock
 from raysim.parts.errors import BadValue
@@ -170,14 +171,15 @@ class Task:
         """
         if tolerance is not None:
             self._require_public("a tolerance")
-        local = changed(self.local, settings, self.train) if settings else self.local
-        require_trainable(self._net, local, part, embedded and loss is None, gradient)
-        seen, own = self._net.seen, not isinstance(data, tuple) or data[0] is not self._shown
-        with self._net.embedding(loss) if embedded and loss else nullcontext(loss) as of_batch:
+        net, local = self._net, self.local.changed(settings, self.train) if settings else self.local
+        require_trainable(net, local, part, loss, embedded, gradient)
+        seen, own = net.seen, not isinstance(data, tuple) or data[0] is not self._shown
+        samples = self._samples if data is None else Samples.of(*data) if isinstance(data, tuple) else data
+        with net.embedding(loss) if embedded and loss else nullcontext(loss) as of_batch:
             trained = train(
-                self._net,
+                net,
                 start,
-                self._samples if data is None else Samples.of(*data) if isinstance(data, tuple) else data,
+                samples,
                 local,
                 self._order(stream),
                 part=part,
@@ -190,7 +192,7 @@ class Task:
                 kept=self.optimizer if stream == 0 and self.optimizer and goes_on(self.local, local) else None,
             )
         if not own:  # a client's samples alone count as seen; others are work besides, which raysim measures
-            self._net.seen = seen
+            net.seen = seen
         return trained._replace(logged=self.logged.columns)
 
     def train_by(self, start: Model, loop: Callable[[torch.nn.Module], None]) -> Trained:

@@ -59,12 +59,14 @@ class AddedGradient:
         if self.by_gradient:
             self._vector, self._views = part.flat()
 
-    def __call__(self, gradients: Sequence[Tensor] = ()) -> Tensor | None:
-        """Returns what is added. gradients: of each parameter, for one that gets them."""
-        if self._correction is None:
-            return None
-        if not self.by_gradient:
-            return self._correction(self._part.w)
+    def ahead(self) -> Tensor | None:
+        """Returns what is added, before the gradient is known; None if nothing is, or if it depends on the gradient."""
+        return None if self._correction is None or self.by_gradient else self._correction(self._part.w)
+
+    def to(self, gradients: Sequence[Tensor], ahead: Tensor | None) -> Tensor | None:
+        """Returns what is added to the gradients of the parameters. ahead: what the method of that name returned."""
+        if self._correction is None or not self.by_gradient:
+            return ahead
         torch._foreach_copy_(self._views, list(gradients))
         return self._correction(self._part.w, self._vector)
 

@@ -147,6 +147,16 @@ def local_problems(scenario: Scenario) -> Iterator[Problem]:
     if local.precision == "tf32" and not scenario.resources.gpus_per_client:
         text = "must be float32 or bfloat16 on CPUs, got tf32; take one of them, or set resources.gpus_per_client"
         yield Problem("local.precision", text)
+    if scenario.resources.cuda_graphs == "on":
+        wrong = [("batches", "poisson")] if local.batches == "poisson" else []
+        wrong += [] if local.optimizer.captures else [("optimizer", local.optimizer.name)]
+        wrong += [("gradients", one.name) for one in local.gradients if not one.captures]
+        for key, got in wrong:
+            text = f"must have steps that can be captured where resources.cuda_graphs is on, got {got}"
+            yield Problem(f"local.{key}", f"{text}; take another, or set cuda_graphs to off")
+        if not scenario.resources.gpus_per_client:
+            text = "must be auto or off without a GPU, got on; set it so, or set resources.gpus_per_client"
+            yield Problem("resources.cuda_graphs", text)
 
 
 def client_problems(scenario: Scenario) -> Iterator[Problem]:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -54,6 +54,9 @@ class Resources(Part):
     """Share of a GPU for each client actor, such as 0.25, and of its memory. 0: it runs on the CPU."""
     gpus_per_aggregator: Annotated[Fraction, Unit("GPUs")] = 0.0
     """Share of a GPU for each aggregator, and of its memory. 0: it runs on the CPU."""
+    cuda_graphs: Literal["auto", "on", "off"] = "auto"
+    """Whether the kernels of a local step are recorded on a GPU, once for each shape of mini-batches, and then started
+    together. It changes no bit. auto: off, until they have been measured. on: an error where that is not possible."""
     clients_on: Nodes = Nodes()
     """Nodes that client actors may be on. {}: any node with room."""
     aggregators_on: Nodes = Nodes()

@@ -11,7 +11,7 @@ import torch
 from raysim.algorithms import Central
 from raysim.data import Federation
 from raysim.data.named import Shape, by_name, shape_of
-from raysim.local import Local
+from raysim.local import Local, graphs
 from raysim.local.logged import Logged
 from raysim.local.loss import CrossEntropy
 from raysim.local.model import Model
@@ -103,6 +103,8 @@ class Workbench:
         net.classes = federation.num_classes
         if federation.mean:
             net.pixels = Pixels(federation.mean, federation.std, self.device)
+        if scenario.resources.cuda_graphs == "on" and self.device.type == graphs.DEVICE:
+            net.graphs = graphs.CapturedSteps(net)
         return net
 
     def variant(self, level: ModelKey) -> Variant:

@@ -1,5 +1,7 @@
 """Optimisers: the formulas of torch.optim, groups of parameters, and a state that goes on."""
 
+from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from peers_runs import peers
 import raysim
 from raysim.laws.runs import PicklingPool, carried_out
 from raysim.local import Local
+from raysim.local.net import Net
 from raysim.local.optimizers import OPTIMIZERS, SGD, Adagrad, Adam, AdamW, Optimizer, RMSprop
 from raysim.local.settings import ParameterGroup
 from raysim.local.steps import Steps
@@ -30,6 +33,13 @@ OURS: list[Optimizer] = [
 ]
 
 
+def begun(local: Local, net: Net) -> Callable[[Sequence[torch.Tensor]], None]:
+    """Returns what takes the steps of a training of all parameters, given gradients."""
+    steps, taken = Steps(local, net, net.part(None)), count()
+    steps.begin(local, 100)
+    return lambda gradients: steps(gradients, None, steps.numbers(next(taken)))
+
+
 def theirs(ours: Optimizer, parameters: Any, **keys: Any) -> torch.optim.Optimizer:
     kind = {one.lower(): getattr(torch.optim, one) for one in ("SGD", "Adam", "AdamW", "Adagrad", "RMSprop")}
     keys |= {"fused": True} if isinstance(ours, Adam) else {}
@@ -43,12 +53,12 @@ def theirs(ours: Optimizer, parameters: Any, **keys: Any) -> torch.optim.Optimiz
 @pytest.mark.parametrize("ours", OURS, ids=str)
 def test_every_step_has_the_bits_of_torch_optim(ours: Optimizer, decay: float) -> None:
     net = mlp()
-    step = Steps(Local(optimizer=ours, lr=0.05, weight_decay=decay), net, net.part(None))
+    step = begun(Local(optimizer=ours, lr=0.05, weight_decay=decay), net)
     twin = torch.nn.Parameter(net.w.clone())
     optimizer = theirs(ours, [twin], lr=0.05, weight_decay=decay)
     for _ in range(12):
         twin.grad = torch.randn(len(net.w))
-        step(net.layout.views(twin.grad.clone()), None, 0.05)
+        step(net.layout.views(twin.grad.clone()))
         optimizer.step()
         assert net.w.equal(twin.detach())
 
@@ -65,7 +75,7 @@ def test_groups_are_those_of_torch_optim(ours: Optimizer) -> None:
         ParameterGroup(parameters=("*.bias",), weight_decay=0.0),
         ParameterGroup(parameters=("head.*",), lr_factor=10.0),
     )
-    step = Steps(Local(optimizer=ours, weight_decay=0.1, groups=groups), net, net.part(None))
+    step = begun(Local(optimizer=ours, lr=0.01, weight_decay=0.1, groups=groups), net)
     names = [entry.name for entry in net.layout.entries]
     twins = {name: torch.nn.Parameter(view.clone()) for name, view in zip(names, net.part(None).views, strict=True)}
     blocks = [
@@ -80,7 +90,7 @@ def test_groups_are_those_of_torch_optim(ours: Optimizer) -> None:
     for _ in range(5):
         for twin in twins.values():
             twin.grad = torch.randn(twin.shape)
-        step([twin.grad for twin in twins.values() if twin.grad is not None], None, 0.01)
+        step([twin.grad for twin in twins.values() if twin.grad is not None])
         optimizer.step()
     for view, twin in zip(net.part(None).views, twins.values(), strict=True):
         assert view.numpy() == pytest.approx(twin.detach().numpy(), abs=1e-5)

@@ -3,11 +3,25 @@
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
+
+
+def test_cuda_graphs_are_compared_in_pairs_on_a_gpu_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    gpu = import_module("gpu")
+    found = {case: {"rate": 1.0 if case.graphs == "off" else 2.9, "digest": case.job} for case in gpu.graph_cases()}
+    found[gpu.Case("resnet18", "gpu", repetition=2, graphs="on")] = {"error": "out of memory"}
+    texts, held = zip(*gpu.gains(found), strict=True)
+    assert texts[0] == "cnn, 10 a round: at least 3 times as fast with CUDA graphs, found 2.90"
+    assert held == (False, *[True] * 7) and texts[3] == "resnet18: the same digest with and without, 2 pairs"
+    monkeypatch.setattr(sys, "argv", ["gpu.py", "--cpu", "--graphs"])
+    with pytest.raises(SystemExit):
+        gpu.main()
 
 
 @pytest.mark.long

@@ -1,0 +1,205 @@
+"""CUDA graphs: recorded steps have the bits of others, and what cannot be recorded is refused."""
+
+import random
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import own_modules
+import pytest
+import torch
+from conftest import Simulate, digits
+from local_tasks import CPU, make_task
+from recorded_calls import recorded
+from torch import Tensor, nn
+
+import raysim
+from raysim.local import Local, graphs
+from raysim.local.graphs import CapturedSteps, on_gpu
+from raysim.local.net import Net
+from raysim.local.steps import first_kept
+from raysim.parts.errors import BadInput
+from raysim.parts.process import isolated
+from raysim.workers.workshop import STAND_IN
+
+
+class Dropping(own_modules.Net):
+    """With BatchNorm and dropout."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(nn.functional.dropout(x, 0.2, self.training))
+
+
+def net(captured: bool, personal: tuple[str, ...] = ()) -> Net:
+    with isolated(torch=True):
+        torch.manual_seed(0)
+        made = Net(Dropping((1, 8, 8), 10), personal, "cross_entropy", CPU, channels_last=False)
+    made.graphs = CapturedSteps(made, recorded) if captured else None
+    return made
+
+
+def trained(captured: bool, local: dict[str, Any], **keywords: Any) -> list[Any]:
+    """Returns what three clients, the last of which has been there before, leave: bits and counts."""
+    made, settings = (
+        net(captured, ("head",)),
+        Local.model_validate({"lr": 0.05, "batch_size": 8, "epochs": 3} | local, strict=False),
+    )
+    found: list[Any] = []
+    kept: dict[int, Any] = {}
+    for dispatch, (client, samples) in enumerate([(0, 20), (1, 44), (0, 20)]):
+        task = make_task(made, samples, settings, key=(0, client, dispatch))
+        task.optimizer = kept.setdefault(client, first_kept(settings.optimizer, made.w))
+        result = task.train(made.model(), **keywords)
+        assert result.loss_before is not None and result.loss_after is not None
+        found += [result.w, result.model.buffers, result.loss_before, result.loss_after, result.steps]
+        found += [made.seen, made.passes, *(vector.clone() for vector in task.optimizer.values())]
+    if captured:
+        assert made.graphs is not None
+        (recipe,) = made.graphs._recipes.values()
+        assert len(recipe._recordings) >= 2  # whole batches and ragged ones
+    return found
+
+
+MOMENTUM = {"name": "sgd", "momentum": 0.9}
+GROUPS = [{"parameters": ["*.bias"], "lr_factor": 2.0, "weight_decay": 0.0}]
+SETTINGS: dict[str, dict[str, Any]] = {
+    "sgd": {},
+    "momentum that is kept": {"optimizer": MOMENTUM | {"keep": True, "nesterov": True}, "weight_decay": 0.1},
+    "dampening": {"optimizer": MOMENTUM | {"dampening": 0.5}},
+    "adam that is kept": {"optimizer": {"name": "adam", "keep": True}},
+    "adamw": {"optimizer": "adamw", "weight_decay": 0.1},
+    "adagrad": {"optimizer": "adagrad"},
+    "rmsprop": {"optimizer": {"name": "rmsprop", "momentum": 0.9, "centered": True}},
+    "clipping": {"gradients": [{"name": "clip_norm", "max": 0.5}, {"name": "clip_value", "max": 0.1}]},
+    "sam and pieces": {"gradients": [{"name": "accumulate", "micro_batch": 3}, "sam"]},
+    "groups": {"groups": GROUPS, "weight_decay": 0.1},
+    "groups of adamw": {"groups": GROUPS, "weight_decay": 0.1, "optimizer": "adamw"},
+    "a schedule": {"lr": {"name": "cosine", "over": "steps", "start": 0.1, "end": 0.01, "length": 6}},
+    "bfloat16": {"precision": "bfloat16"},
+    "drawn batches": {"augment": [{"name": "function", "function": "test_graphs:noisy"}]},
+}
+KEYWORDS: dict[str, dict[str, Any]] = {
+    "a proximal term": {"correction": lambda w: 0.1 * (w - 1)},
+    "the parameters themselves": {"correction": lambda w: w},
+    "the personal part": {"part": "personal"},
+    "a tolerance": {"tolerance": 1e-9},
+}
+
+
+def noisy(x: Tensor) -> Tensor:
+    return x + torch.randn(x.shape)
+
+
+def same(one: Any, other: Any) -> bool:
+    return torch.equal(one, other) if isinstance(one, Tensor) else bool(one == other)
+
+
+@pytest.mark.parametrize("local", SETTINGS.values(), ids=SETTINGS)
+def test_recorded_steps_have_the_bits_of_others(local: dict[str, Any]) -> None:
+    assert all(map(same, trained(True, local), trained(False, local)))
+
+
+@pytest.mark.parametrize("keywords", KEYWORDS.values(), ids=KEYWORDS)
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_so_have_those_of_a_part_and_with_a_correction(keywords: dict[str, Any], optimizer: str) -> None:
+    local = {"optimizer": optimizer}
+    assert all(map(same, trained(True, local, **keywords), trained(False, local, **keywords)))
+
+
+@pytest.fixture
+def on_a_stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(STAND_IN, "16")
+    monkeypatch.setattr(graphs, "DEVICE", "cpu")
+    monkeypatch.setattr(graphs, "on_gpu", recorded)
+
+
+CNN = {"name": "cnn", "channels": [4], "kernel": 3}
+LORA = {"name": "module", "module": "toys_lora:Words", "lora": {"targets": ["table", "wide"]}}
+FALLING = {"name": "exponential", "start": 0.1, "factor": 0.5}
+RUNS: dict[str, dict[str, Any]] = {
+    "scaffold": {"algorithm": "scaffold"},
+    "fedprox, with a rate that falls": {"algorithm": "fedprox", "local__lr": FALLING},
+    "a head of each client, and a group": {
+        "algorithm": "fedrep",
+        "model__personal": ["head"],
+        "clients": [{"name": "fast", "share": 0.5, "local": {"lr": 0.3, "batch_size": 8}}],
+    },
+    "adapters": {"model": LORA, "local__optimizer": "adamw"},
+}
+
+
+@pytest.mark.parametrize("more", RUNS.values(), ids=RUNS)
+def test_runs_have_one_digest_and_one_hash(more: dict[str, Any], simulate: Simulate, on_a_stand_in: None) -> None:
+    """Four rounds, in which most workers record steps."""
+    made = digits(**{"resources__gpus_per_client": 1.0, "run__rounds": 4, "model": CNN} | more)
+    off, on = (simulate(made, "--set", f"resources.cuda_graphs={value}") for value in ("off", "on"))
+    assert off.digest == on.digest and off.info["scenario_hash"] == on.info["scenario_hash"]
+
+
+class Counting(own_modules.Net):
+    """Counts its passes."""
+
+    passes = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.passes += 1
+        return super().forward(x)
+
+
+class Reading(own_modules.Net):
+    """Waits for a number of its inputs."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) * (1.0 if float(x.sum()) > 0 else 2.0)
+
+
+class Holding(own_modules.Net):
+    """Has a tensor that is no buffer."""
+
+    def __init__(self, input_shape: Any, classes: int) -> None:
+        super().__init__(input_shape, classes)
+        self.own = torch.ones(())
+
+
+@pytest.mark.parametrize(
+    ("module", "why"),
+    [
+        (Counting, "a layer sets attributes in each pass"),
+        (Reading, "operation not permitted when stream is capturing"),
+        (Holding, "a layer has tensors that are neither parameters nor buffers"),
+    ],
+)
+def test_a_network_that_a_graph_would_not_follow_is_refused(module: type[nn.Module], why: str) -> None:
+    made = Net(module((1, 8, 8), 10), (), "cross_entropy", CPU, channels_last=False)
+    with pytest.raises(BadInput, match=rf"resources\.cuda_graphs: must be off, .* captured: {why}.*; set it to off"):
+        made.graphs = CapturedSteps(made, recorded)
+        make_task(made, 40, Local(batch_size=8, epochs=2)).train(made.model())
+
+
+@pytest.mark.parametrize(
+    "keywords", [{"loss": lambda output, target: output.mean()}, {"correction": lambda w, g: g - w}], ids=list
+)
+def test_functions_that_an_algorithm_makes_for_each_client_are_refused(keywords: dict[str, Any]) -> None:
+    made = net(True)
+    with pytest.raises(BadInput, match="the algorithm has a loss, a gradient or a correction of gradients of its own"):
+        make_task(made).train(made.model(), **keywords)
+
+
+def test_what_cannot_be_recorded_is_told_with_all_other_problems() -> None:
+    local = {"batches": "poisson", "gradients": [{"name": "noise", "std": 0.1}]}
+    with pytest.raises(raysim.ScenarioError) as raised:
+        raysim.parse_scenario(digits(local=local, resources__cuda_graphs="on"))
+    paths = [problem.path for problem in raised.value.problems]
+    assert paths == ["local.batches", "local.gradients", "resources.cuda_graphs"]
+
+
+def test_draws_that_each_replay_would_repeat_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a GPU, nothing is captured, but code runs as it does then."""
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", lambda: SimpleNamespace(replay=None))
+    monkeypatch.setattr(torch.cuda, "graph", lambda made: nullcontext())
+    with isolated(torch=True):
+        assert on_gpu(lambda: 7) == (None, 7)
+        for draw in (random.random, lambda: np.random.rand(), lambda: torch.rand(())):
+            with pytest.raises(RuntimeError, match="it draws random numbers outside of the GPU"):
+                on_gpu(draw)
