@@ -23,7 +23,7 @@ from raysim.engine.server.course import Course
 from raysim.engine.server.jobs import ServerJobs
 from raysim.engine.server.recorder import ServerRecorder
 from raysim.engine.server.simulation import ServerSimulation
-from raysim.engine.server.training import weigh
+from raysim.engine.server.weights import weigh
 from raysim.engine.simulation import Simulation
 from raysim.parts.errors import located
 from raysim.scenario import Scenario

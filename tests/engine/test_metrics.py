@@ -17,7 +17,7 @@ from sklearn.metrics import balanced_accuracy_score, f1_score, matthews_corrcoef
 
 import raysim
 from raysim.data import Arrays, divided, federate, loaded
-from raysim.engine.server import jobs
+from raysim.engine.server import evaluation
 from raysim.local.loss import BinaryCrossEntropy
 from raysim.local.samples import Loader
 from raysim.metrics import METRICS, FunctionMetric
@@ -53,7 +53,7 @@ def test_metrics_are_those_of_all_outputs_however_they_are_cut(
 ) -> None:
     raw = digits(run__metrics=ALL, **SHORT)
     whole = simulate(raw)
-    monkeypatch.setattr(jobs, "EVALUATION_SHARD", 250)
+    monkeypatch.setattr(evaluation, "EVALUATION_SHARD", 250)
     cut = simulate(raw)
     found = values(cut)
     assert found["hits"] == found["accuracy"]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 
-from raysim.engine.server.training import one_sum, weigh
+from raysim.engine.server.weights import one_sum, weigh
 from raysim.local.gradients import PerSample
 from raysim.parts.errors import BadInput, located
 from raysim.privacy.account import Account, NoisePlan, SampleAccount, ShownSteps, of_updates, plan_of, shown_by

@@ -11,7 +11,7 @@ from raysim.clients.group import Architectures
 from raysim.engine import rows
 from raysim.engine.recorder import Recorder
 from raysim.engine.server.course import Course
-from raysim.engine.server.training import one_sum
+from raysim.engine.server.weights import one_sum
 from raysim.privacy.account import Account
 from raysim.scenario.run_settings import RunSettings
 from raysim.terms import Traffic, Weight

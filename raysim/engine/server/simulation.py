@@ -14,10 +14,10 @@ from raysim.clients.group import Architectures
 from raysim.engine.checkpoint import Checkpoint, skip
 from raysim.engine.progress import Mark, Stopwatch
 from raysim.engine.rows import times
-from raysim.engine.server.jobs import ServerJobs
-from raysim.engine.server.pending import PendingEvaluation, PendingStep
+from raysim.engine.server.evaluation import PendingEvaluation
+from raysim.engine.server.jobs import PendingStep, ServerJobs
 from raysim.engine.server.recorder import ServerRecorder
-from raysim.engine.server.training import one_sum, weigh
+from raysim.engine.server.weights import one_sum, weigh
 from raysim.engine.simulation import Change, Committed, Final
 from raysim.scenario import Scenario
 from raysim.terms import Moment
@@ -63,7 +63,7 @@ class ServerSimulation:
         horizon = self._end.last_of(self.scenario.run.horizon)
         self._timeline = self._course.timeline(horizon, self._jobs.training)
         self._happenings = iter(self._timeline)
-        self._jobs.made = _followed(islice(self._happenings, self._written)).made
+        self._jobs.evaluations.made = _followed(islice(self._happenings, self._written)).made
 
     # --- checkpoints --------------------------------------------------------------------------------------------------
 
@@ -75,7 +75,7 @@ class ServerSimulation:
         """Moves the timeline on to a checkpoint, and starts the training again that was under way then."""
         self._evaluated = checkpoint.memory["simulation"]["evaluated"]
         training = _followed(self._accounted(skip(self._happenings, checkpoint)))
-        self._jobs.made, self._end, self._written = training.made, training.end, checkpoint.happenings
+        self._jobs.evaluations.made, self._end, self._written = training.made, training.end, checkpoint.happenings
         self._made = training.made
         for dispatched in training.begun.values():  # in order of dispatch: a client's next state follows from its last
             self._jobs.training.begin(dispatched)
@@ -195,20 +195,20 @@ class ServerSimulation:
         self._evaluate_unseen(self._end)
         self._recorder.exposed()
         version = self._timeline.version
-        model = self._jobs.model_in(self._jobs.message(version), version)
-        own = self._jobs.own_models(version) if self.scenario.run.save_clients else None
+        model = self._jobs.evaluations.model_in(self._jobs.message(version), version)
+        own = self._jobs.evaluations.own_models(version) if self.scenario.run.save_clients else None
         return Final(model, own, self._best())
 
     def _best(self) -> dict[str, np.ndarray] | None:
         best = [(kept.value, int(key.partition("/")[2])) for key, kept in self.committed.best.items()]
-        return self._jobs.model_in(*best[0]) if best else None
+        return self._jobs.evaluations.model_in(*best[0]) if best else None
 
     def model_keys(self) -> list[str]:
         return [f"message/{max(self.committed.numbered('message'))}"]
 
     def left(self) -> tuple[Final, dict[str, Any]]:
         found = self._good if self._recorder.diverged and self._good else self._newest()
-        return Final(self._jobs.model_in(found[0], found[1]["step"]), None, self._best()), found[1]
+        return Final(self._jobs.evaluations.model_in(found[0], found[1]["step"]), None, self._best()), found[1]
 
     def _newest(self) -> tuple[Value[Any], dict[str, Any]]:
         """Returns the message of the last version that was written, and its step, round and virtual time."""
@@ -217,7 +217,7 @@ class ServerSimulation:
         return messages[version], {"step": version, "round": self._made.round, "virtual_time": self._made.time}
 
     def _evaluate_unseen(self, closed: Closed) -> None:
-        pending = self._jobs.evaluate_unseen(closed.version)
+        pending = self._jobs.evaluations.of_unseen(closed.version)
         for job in pending.jobs:
             finished(self._jobs.pool, job)
         for client, split, found in pending.of_clients:

@@ -1,20 +1,17 @@
-"""Submits the training of clients in a run with a server, and asks for the weights of their updates."""
+"""Submits the training of clients in a run with a server."""
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
 from actors import Job, Pool, Value, finished
 from raysim.algorithms import Central
 from raysim.engine.simulation import Kept
-from raysim.parts.errors import BadInput, BadValue
-from raysim.parts.own import place_of
-from raysim.parts.part import is_finite
-from raysim.parts.rng import seed_globals
+from raysim.parts.errors import BadInput
 from raysim.scenario import Scenario
-from raysim.terms import Arrival, Missed, ModelKey, Population, Weight, Wire
+from raysim.terms import Missed, ModelKey, Weight, Wire
 from raysim.workers.replies import ClientWire, TrainedMember
 from raysim.workers.requests import ChunkMember, TrainedChunk, TrainRequest, shares
 from raysim.workers.shared_requests import CLIENT
@@ -67,17 +64,13 @@ class Training:
     ) -> None:
         """messages: what clients are sent, by version; the caller updates it. fresh: the first state of a client with
         the model of each key; {} if clients keep no state. keys: as `ClientGroups.keys` returns them."""
-        self._states: dict[
-            int, Value[ClientWire]
-        ] = {}  # by client: its state after the last update of it that a step used
+        self._states: dict[int, Value[ClientWire]] = {}  # by client: after the last update of it that a step used
         self._scenario, self._pool = scenario, pool
         self.uses = Uses(scenario)  # that of the timeline that is followed
         self._messages, self._fresh, self._keys = messages, fresh, keys
         self._begun: dict[int, TrainJob] = {}  # by dispatch: training that began before the arrival was known
         self._known: dict[int, WorkDone] = {}  # by dispatch: what the timeline has asked for
-        self._next: dict[
-            int, Value[ClientWire]
-        ] = {}  # by client: its newest state, even if no step has used that update yet
+        self._next: dict[int, Value[ClientWire]] = {}  # by client: its newest, even if no step has used that update yet
 
     def states_of(self, clients: list[int]) -> tuple[Value[ClientWire], ...]:
         """Returns clients' states, each after the last update that a step used; () if clients keep no state."""
@@ -221,52 +214,3 @@ def chunk(members: tuple[Dispatched, ...], size: int) -> list[list[Dispatched]]:
         chunks[-1].append(member)
         clients.add(member.client)
     return chunks
-
-
-def weigh(scenario: Scenario, stepped: Stepped, population: Population) -> list[Weight] | None:
-    """Returns the weights of each of a step's updates; None if it sums none.
-
-    Raises ValueError unless there is a finite number for each arrival.
-    """
-    seed_globals(scenario.seed, "weigh", stepped.version)
-    arrivals, algorithm = stepped.arrivals, scenario.central.at(stepped.moment)
-    if not scenario.apart:
-        return _weighed(algorithm, stepped, arrivals, population)
-    found: dict[int, Weight] = {}
-    for key in dict.fromkeys(arrival.architecture for arrival in arrivals):
-        places = [place for place, arrival in enumerate(arrivals) if arrival.architecture == key]
-        weights = _weighed(algorithm, stepped, [arrivals[place] for place in places], population)
-        found |= zip(places, weights or (), strict=weights is not None)
-    return [found[place] for place in sorted(found)] if found or not arrivals else None
-
-
-def _weighed(
-    algorithm: Central, stepped: Stepped, arrivals: Sequence[Arrival], population: Population
-) -> list[Weight] | None:
-    weights = algorithm.weigh(arrivals, population)
-    if weights is None or algorithm.needs_every_update:
-        return None
-    method = f"{type(algorithm).__name__}.weigh{place_of(type(algorithm).weigh)}"
-    must = f"{method}, of the step to version {stepped.version}: must return"
-    if not isinstance(weights, dict):
-        return list(_checked(weights, arrivals, must))
-    sums = {name: _checked(one, arrivals, f"{must}, for {name!r},") for name, one in weights.items()}
-    return [dict(zip(sums, of_one, strict=True)) for of_one in zip(*sums.values(), strict=True)]
-
-
-def one_sum(weights: Sequence[Weight] | None) -> list[float]:
-    """Returns the weights of the updates of a step that has one sum; [] if it has none, or several."""
-    several = not weights or isinstance(weights[0], Mapping)
-    return [] if several else list(weights)  # type: ignore[arg-type]
-
-
-def _checked(weights: Sequence[float], arrivals: Sequence[Arrival], must: str) -> Sequence[float]:
-    if not isinstance(weights, list | tuple):
-        got = type(weights).__name__
-        raise BadValue(f"{must} a list of numbers, or None if `step` needs every update, got {got}; use .tolist()")
-    if len(weights) != len(arrivals):
-        raise BadValue(f"{must} a weight for each of {len(arrivals)} arrivals, got {len(weights)}")
-    if not all(map(is_finite, weights)):
-        client, wrong = next((a.client, one) for a, one in zip(arrivals, weights, strict=True) if not is_finite(one))
-        raise BadValue(f"{must} finite numbers, got {wrong!r} for client {client}")
-    return weights
