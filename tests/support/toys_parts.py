@@ -13,7 +13,7 @@ from raysim.clients import Behaviour
 from raysim.data import Dataset, FeatureSkew, Partitioner, ServerData, Sizes, Source, Split, Tokenizer, Tokens
 from raysim.data.federation.server import NO_ROWS, Rows, ServerSamples
 from raysim.engine.progress import Progress
-from raysim.local import Gradient, Optimizer, TrainingLoss
+from raysim.local import Augmentation, Gradient, Optimizer, TrainingLoss
 from raysim.metrics import Metric
 from raysim.models import ModelPart, Solver
 from raysim.observers import Observer, RunBegin, RunEnd, Tracker
@@ -302,6 +302,16 @@ class Signs(Optimizer):
 
     def move(self, w: Any, gradient: Any, state: Any, lr: float, taken: int) -> None:
         w.sub_(lr * gradient.sign())
+
+
+class Shifted(Augmentation):
+    """Every input grows by one."""
+
+    images = False
+    name: str = "shifted"
+
+    def apply(self, x: Any, y: Any, classes: int) -> tuple[Any, Any]:
+        return x + 1, y
 
 
 class Doubled(Gradient):
