@@ -15,8 +15,7 @@ from raysim.data.sources.in_memory import without_arrays
 from raysim.engine.checkpoint import Checkpoint
 from raysim.engine.peers.jobs import PeersJobs
 from raysim.engine.peers.recorder import PeersRecorder
-from raysim.engine.peers.simulation import PeersSimulation
-from raysim.engine.peers.timeline import sizes_of, timeline_of
+from raysim.engine.peers.simulation import PeersSimulation, sizes_of, timeline_of
 from raysim.engine.recorder import Recorder
 from raysim.engine.rows import Happened
 from raysim.engine.server.course import Course

@@ -6,11 +6,14 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from actors import Job, Value
+from actors import Job, Pool, Value, finished
 from raysim.engine.progress import Mark, Stopwatch
 from raysim.engine.rows import Happened
+from raysim.scenario import Scenario
 from raysim.terms import ClientState, Wire
 from raysim.workers.replies import Described
+from raysim.workers.shared_requests import LOADER, DescribeRequest, LoadRequest
+from raysim.workers.workshop import Become
 
 HappeningT = TypeVar("HappeningT", bound=Happened)  # something on a timeline, such as a server step
 PendingT = TypeVar("PendingT", bound="Pending")  # the jobs of a happening
@@ -85,6 +88,19 @@ class Pending(ABC):
     def undone(self) -> int:
         """The number of jobs that are not done."""
         return sum(not job.done for job in self.jobs)
+
+
+def load(scenario: Scenario, pool: Pool, first: str, *others: str) -> Described:
+    """Loads the data, sets up the workers of groups, which must have started, and asks the first what the data are.
+
+    Raises JobFailed if that fails.
+    """
+    loaded = finished(pool, pool.submit(LOADER, LoadRequest(pool.put(scenario)), label="load data"))
+    become = Become(loaded.left, loaded.result)
+    pool.set_up({first: become})
+    describing = pool.submit(first, DescribeRequest(), label="describe data")
+    pool.set_up(dict.fromkeys(others, become))
+    return finished(pool, describing).result
 
 
 class Final(NamedTuple):

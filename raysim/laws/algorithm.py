@@ -13,7 +13,7 @@ from torch import Tensor
 from raysim.algorithms import Inbox
 from raysim.data import federate
 from raysim.engine.families import PeersFamily, family_of
-from raysim.engine.peers.timeline import timeline_of
+from raysim.engine.peers.simulation import timeline_of
 from raysim.laws import runs
 from raysim.laws.small_scenarios import Raw, merged, quadratics
 from raysim.laws.subject import Broken, Groups, Law, NotTried, Subject

@@ -2,15 +2,14 @@
 
 from raysim.world.availability import Availability, Dropout
 from raysim.world.delay import Cost, Delay
-from raysim.world.directed_topology import DirectedRing, ExponentialGraph
 from raysim.world.distribution import Distribution
-from raysim.world.equi_topology import EquiDyn, EquiStatic
 from raysim.world.links import Links
 from raysim.world.matchings import Matcha, Matching
 from raysim.world.mixing import Neighbours, Weighting
 from raysim.world.network import EdgeDelay
 from raysim.world.policies import Candidates, Policy, Reports
 from raysim.world.random_topology import ErdosRenyi, RandomEdges, Regular, SmallWorld
+from raysim.world.shift_topology import DirectedRing, EquiDyn, EquiStatic, ExponentialGraph
 from raysim.world.topology import Complete, Edges, Grid, Line, Ring, Star, Topology
 from raysim.world.world import AVAILABILITY, DELAYS, Dispatch, World
 

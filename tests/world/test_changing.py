@@ -12,9 +12,9 @@ from peers_runs import GOSSIP, centers, last, peers
 
 import raysim
 from raysim.parts.errors import ScenarioError
-from raysim.world.equi_topology import EquiDyn, EquiStatic
 from raysim.world.matchings import Matcha, Matching, _plan, matchings
 from raysim.world.random_topology import ErdosRenyi, Regular
+from raysim.world.shift_topology import EquiDyn, EquiStatic
 from raysim.world.topology import Line
 
 SECOND: Raw = {"delay": {"name": "constant", "value": 1.0, "unit": "seconds"}}

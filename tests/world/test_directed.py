@@ -11,8 +11,8 @@ import raysim
 from raysim.parts.errors import ScenarioError
 from raysim.scenario.checks import notes_of
 from raysim.world import Topology
-from raysim.world.directed_topology import DirectedRing, ExponentialGraph
 from raysim.world.mixing import limit
+from raysim.world.shift_topology import DirectedRing, ExponentialGraph
 from raysim.world.topology import Edges, Ring
 
 THREE: Raw = {"name": "edges", "edges": [[0, 1], [0, 2], [1, 2], [2, 0]], "directed": True}

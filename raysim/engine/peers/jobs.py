@@ -8,7 +8,7 @@ import numpy as np
 from actors import Job, Pool, finished
 from raysim.engine.checkpoint import Checkpoint
 from raysim.engine.peers.pending import PendingPeersEvaluation, PendingRound, TrainedAt
-from raysim.engine.simulation import Committed, Kept
+from raysim.engine.simulation import Committed, Kept, load
 from raysim.parts.rng import generator
 from raysim.scenario import Scenario
 from raysim.terms import ClientState, Moment, Wire
@@ -25,8 +25,7 @@ from raysim.workers.peer_requests import (
     Turn,
 )
 from raysim.workers.replies import MixedPeer, WorkCost
-from raysim.workers.shared_requests import CLIENT, LOADER, CostRequest, DescribeRequest, LoadRequest
-from raysim.workers.workshop import Become
+from raysim.workers.shared_requests import CLIENT, CostRequest
 from raysim.world.peers_happening import Exchanged, Joined, Mixed, Next
 
 COMPARED = 25  # peers in a job that measures the consensus distance; fixed, because it decides the bits of sums
@@ -41,10 +40,7 @@ class PeersJobs:
         """Loads the data. The pool's workers must have been started. Raises JobFailed if loading fails."""
         self.scenario, self.pool = scenario, pool
         self.peers = scenario.data.clients
-        loading = pool.submit(LOADER, LoadRequest(pool.put(scenario)), label="load data")
-        loaded = finished(pool, loading)
-        pool.set_up({CLIENT: Become(loaded.left, loaded.result)})
-        self.described = finished(pool, pool.submit(CLIENT, DescribeRequest(), label="describe data")).result
+        self.described = load(scenario, pool, CLIENT)
         drawn = generator(scenario.seed, "evaluated clients").permutation(self.peers)
         self._drawn: list[int] = drawn.tolist()  # peers in the order in which they are chosen to be evaluated
         self._drafts: dict[int, Place[Own]] = {}  # by peer: the draft for its next mix

@@ -11,13 +11,12 @@ from raysim.engine.server.evaluation import Evaluations, PendingEvaluation
 from raysim.engine.server.guarantee import noise
 from raysim.engine.server.training import Training
 from raysim.engine.server.weights import one_sum, weigh
-from raysim.engine.simulation import Committed, Kept, Pending
+from raysim.engine.simulation import Committed, Kept, Pending, load
 from raysim.scenario import Scenario
 from raysim.terms import ClientState, Weight, Wire
 from raysim.workers.replies import StepReply, TrainedMember, WorkCost
 from raysim.workers.requests import FirstRequest, SteppedState, StepRequest, TrainedChunk
-from raysim.workers.shared_requests import CLIENT, LOADER, SERVER, CostRequest, DescribeRequest, LoadRequest
-from raysim.workers.workshop import Become
+from raysim.workers.shared_requests import CLIENT, SERVER, CostRequest
 from raysim.world.server_happening import Closed, Ended, Happening, Started, Stepped
 
 
@@ -51,13 +50,7 @@ class ServerJobs:
         """Loads the data and makes the first model. The workers must have started. Raises JobFailed if that fails, and
         BadInput if the run cannot be as the scenario says."""
         self.scenario, self.pool = scenario, pool
-        loading = pool.submit(LOADER, LoadRequest(pool.put(scenario)), label="load data")
-        loaded = finished(pool, loading)
-        become = Become(loaded.left, loaded.result)
-        pool.set_up({SERVER: become})
-        describing = pool.submit(SERVER, DescribeRequest(), label="describe data")
-        pool.set_up({CLIENT: become})
-        self.described = finished(pool, describing).result
+        self.described = load(scenario, pool, SERVER, CLIENT)
         samples, partition = self.described.samples, self.described.partition
         self.course = Course(scenario, samples, lambda: partition, self._cost)
         self._changed = bool(scenario.downlink) and not scenario.sends_each
