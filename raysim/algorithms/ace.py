@@ -7,6 +7,8 @@ Differences from the paper: there, every client's cache is filled before the fir
 that has not taken part yet counts as 0. Caches are kept as clients' states, as in `mifa`.
 """
 
+from typing import ClassVar
+
 from raysim.algorithms.mifa import MIFA
 from raysim.terms import Buffer
 
@@ -17,8 +19,6 @@ class ACE(MIFA):
     So fast clients do not count more than slow ones.
     """
 
-    name: str = "ace"
+    trigger: ClassVar[Buffer] = Buffer(1)
 
-    @property
-    def trigger(self) -> Buffer:
-        return Buffer(1)
+    name: str = "ace"

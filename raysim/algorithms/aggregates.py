@@ -38,10 +38,8 @@ class Aggregate(Schedulable):
     def require(self, n: int) -> None:
         """Raises ValueError if there are too few updates."""
         if n < self.least:
-            raise ValueError(
-                f"algorithm.aggregate: {self.name} needs at least {self.least} updates in a step, got {n}; pick more "
-                "clients, keep late updates, or lower its numbers"
-            )
+            text = f"algorithm.aggregate: {self.name} needs at least {self.least} updates in a step, got {n}; pick more"
+            raise ValueError(f"{text} clients, keep late updates, or lower its numbers")
 
 
 class Mean(Aggregate):

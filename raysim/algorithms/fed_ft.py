@@ -8,6 +8,8 @@ Differences from the paper: the paper does not name the optimiser; here it is Ad
 round. In a round without any update in time, the model of the round before is fine-tuned.
 """
 
+from typing import ClassVar
+
 from raysim.algorithms.fedavg import by_samples
 from raysim.algorithms.hybrid import Hybrid, needs_server_data
 from raysim.algorithms.signatures import Arrivals, Problems, Setting, Task
@@ -17,11 +19,9 @@ from raysim.terms import Population, Record, Round
 class FedFT(Hybrid):
     """FedAvg, and the server fine-tunes each average on its own samples (baseline of Zhu et al. 2025)."""
 
-    name: str = "fed_ft"
+    trigger: ClassVar[Round] = Round(late="discard", empty=True)
 
-    @property
-    def trigger(self) -> Round:
-        return Round(late="discard", empty=True)
+    name: str = "fed_ft"
 
     def problems(self, scenario: Setting) -> Problems:
         return needs_server_data(scenario, in_domain=True)

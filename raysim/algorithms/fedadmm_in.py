@@ -8,7 +8,7 @@ the authors' code, sigma_i is 0.999 times that bound, and delta is 0.01. `local.
 Differences from the paper: those of `fedadmm`. With mini-batches, e_i is measured before each epoch only.
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from raysim.algorithms.fedadmm import FedADMM
 from raysim.algorithms.signatures import Arrivals, Correction, Task, Tensor, Trained
@@ -19,6 +19,8 @@ from raysim.terms import Record
 class FedADMMIn(FedADMM):
     """FedADMM whose clients stop once their subproblem is solved well enough (Song et al. 2024)."""
 
+    stops_early: ClassVar[bool] = True
+
     name: str = "fedadmm_in"
     convexity: Positive | Literal["beta"] = 1.0
     """How strongly convex each client's loss is taken to be (c_i). beta: c_i is the client's penalty beta_i, which
@@ -28,10 +30,6 @@ class FedADMMIn(FedADMM):
     last u_i (3.7)."""
     memory: NonNegative = 0.01
     """Weight delta of the last z, where the new one has weight 1 (3.1). 0: the new one alone."""
-
-    @property
-    def stops_early(self) -> bool:
-        return True
 
     def _solve(self, task: Task, state: Record, pull: Correction, beta: Tensor) -> Trained:
         ratio = 1.0 if isinstance(self.convexity, str) else beta / self.convexity

@@ -40,10 +40,8 @@ class FedADMMInSa(FedADMMIn):
     @model_validator(mode="after")
     def _counts_all(self) -> Self:
         if self.penalties == "current" and self.aggregate == "selected":
-            raise ValueError(
-                "penalties must be last with `aggregate: selected`, because then no other client counts, got current; "
-                "leave it out, or take `aggregate: all`"
-            )
+            text = "penalties must be last with `aggregate: selected`, because then no other client counts, got current"
+            raise ValueError(f"{text}; leave it out, or take `aggregate: all`")
         return self
 
     def init(self, model: Model, population: Population) -> Record:

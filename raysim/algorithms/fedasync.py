@@ -17,6 +17,7 @@ from raysim.terms import Buffer, Population, Record
 class FedAsync(Central):
     """Every update is mixed into the model as soon as it arrives; stale updates weigh less (Xie et al. 2019)."""
 
+    trigger: ClassVar[Buffer] = Buffer(1)
     sends: ClassVar[Literal["difference", "model"]] = "model"
 
     name: str = "fedasync"
@@ -27,10 +28,6 @@ class FedAsync(Central):
     rho: NonNegative = 0.0
     """Weight of the proximal term rho / 2 |w - w_t|^2 in a client's objective, where w_t is the received model. 0:
     none. The paper uses 0.005."""
-
-    @property
-    def trigger(self) -> Buffer:
-        return Buffer(1)
 
     def weigh(self, arrivals: Arrivals, population: Population) -> list[float]:
         return [self.alpha * self.staleness.of(a.staleness) for a in arrivals]

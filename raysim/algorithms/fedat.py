@@ -26,16 +26,13 @@ class FedAT(Central):
     `world.dispatch.per_tier`. The paper has five tiers.
     """
 
+    trigger: ClassVar[Round] = Round(late="keep")
     sends: ClassVar[Literal["difference", "model"]] = "model"
 
     name: str = "fedat"
     lam: NonNegative = 0.4
     """Weight lambda of the proximal term lambda / 2 |w - w_t|^2 in a client's objective, where w_t is the received
     model. 0: none."""
-
-    @property
-    def trigger(self) -> Round:
-        return Round(late="keep")
 
     def problems(self, scenario: Setting) -> Problems:
         if scenario.world.dispatch.per_tier is None:

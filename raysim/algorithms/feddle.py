@@ -69,10 +69,8 @@ class Feddle(Hybrid):
     def problems(self, scenario: Setting) -> Problems:
         yield from super().problems(scenario)
         if self.atlas is None and scenario.world.dispatch.size is None:
-            text = (
-                "must be given if no fixed number of clients is picked in a round (null is twice that number), got null"
-            )
-            yield Problem("algorithm.atlas", f"{text}; for example 20")
+            text = "must be given if no fixed number of clients is picked in a round (null is twice that number)"
+            yield Problem("algorithm.atlas", f"{text}, got null; for example 20")
         if self.search_after and self._size(scenario.world.dispatch.size) < self.search_after:
             text = f"must be at least search_after, {self.search_after}, or some updates never become anchors"
             yield Problem("algorithm.atlas", f"{text}, got {self.atlas}; raise it")

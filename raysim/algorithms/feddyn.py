@@ -7,6 +7,8 @@ Differences from the paper: clients minimise their objective as `local` says, an
 the server's h, start at 0, as in the paper.
 """
 
+from typing import ClassVar
+
 from raysim.algorithms.fedavg import FedAvg, Weights
 from raysim.algorithms.signatures import Arrivals, Direction, Model, ServerTask, Task
 from raysim.parts.part import Positive
@@ -16,15 +18,13 @@ from raysim.terms import Population, Record
 class FedDyn(FedAvg):
     """FedAvg whose clients' objectives follow the gradients at their own last models (Acar et al. 2021)."""
 
+    increments: ClassVar[tuple[str, ...]] = ("delta",)  # h is their sum, as clients' gradients are of what they trained
+
     name: str = "feddyn"
     weights: Weights = "uniform"
     """How updates are weighted; `fedavg` explains the choices."""
     alpha: Positive = 0.01
     """Weight alpha of the term alpha / 2 |w - w_t|^2 in a client's objective. The paper tunes it over 0.001 to 0.1."""
-
-    @property
-    def increments(self) -> tuple[str, ...]:
-        return ("delta",)  # of which h is the sum, as the clients' gradients are of what they trained
 
     def init(self, model: Model, population: Population) -> Record:
         return {**self.starting(model.w), "h": model.w * 0}

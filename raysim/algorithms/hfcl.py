@@ -8,7 +8,7 @@ Differences from the paper: Elbir et al. weigh all models alike, which is the op
 not say how they weigh them. In a round without any update in time, the server's own model is the next one.
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from raysim.algorithms.central import Central
 from raysim.algorithms.fedavg import by_samples
@@ -20,14 +20,12 @@ from raysim.terms import Population, Record, Round
 class HFCL(Central):
     """FedAvg with the server as one more client, which trains on its own samples (Elbir et al. 2022)."""
 
+    trigger: ClassVar[Round] = Round(late="discard", empty=True)
+
     name: str = "hfcl"
     weights: Literal["samples", "uniform"] = "samples"
     """How the models of the clients that reported in time and of the server are weighted. samples: by their numbers of
     samples, of which the server may have far more than a client. uniform: all alike."""
-
-    @property
-    def trigger(self) -> Round:
-        return Round(late="discard", empty=True)
 
     def problems(self, scenario: Setting) -> Problems:
         return needs_server_data(scenario, in_domain=True)

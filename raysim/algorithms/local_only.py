@@ -19,14 +19,11 @@ class LocalOnly(Central):
     model; before it is first picked, with the initial one. One that is `data.unseen` trains once.
     """
 
+    trigger: ClassVar[Round] = Round(late="keep")
     mixes_models: ClassVar[bool] = True
     own_model: ClassVar[dict[str, str]] = {"w": "w", "buffers": "buffers"}
 
     name: str = "local_only"
-
-    @property
-    def trigger(self) -> Round:
-        return Round(late="keep")
 
     def message(self, state: Record) -> Record:
         return {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from raysim.algorithms.central import Central
 from raysim.algorithms.fedavg import by_samples
@@ -22,12 +22,10 @@ class LowRank(Central):
     gradients are zero. They do not travel, so tables, budgets and computed delays count no bytes for them.
     """
 
+    trigger: ClassVar[Round] = Round(late="discard")
+
     ranks: dict[str, Count] = {}  # noqa: RUF012 - a field of a frozen part
     """Ranks of adapters by the names of groups in `clients`, such as {weak: 2}. All other clients have `lora.rank`."""
-
-    @property
-    def trigger(self) -> Round:
-        return Round(late="discard")
 
     def problems(self, scenario: Setting) -> Problems:
         model, groups = scenario.model, [group.name for group in scenario.clients]
@@ -38,10 +36,8 @@ class LowRank(Central):
             yield Problem("model.lora.dora", f"must be false for {self.name}, got true; leave it out")
         for key, chosen in (("personal", model.personal), ("frozen", [one for one in model.frozen if "lora" in one])):
             if chosen:
-                text = (
-                    f"must be without {chosen[0]!r} for {self.name}, which needs A and B of all clients; leave it out"
-                )
-                yield Problem(f"model.{key}", text)
+                text = f"must be without {chosen[0]!r} for {self.name}, which needs A and B of all clients"
+                yield Problem(f"model.{key}", f"{text}; leave it out")
         for group, rank in self.ranks.items():
             if group not in groups:
                 text = f"must be the name of a group in `clients`, got {group!r}{nearest(group, groups)}; add the group"

@@ -10,6 +10,8 @@ taken part yet counts as 0. The last update of a client is kept as that client's
 it changes, so the server keeps only the mean. Updates are multiplied by local rates, which the paper divides by.
 """
 
+from typing import ClassVar
+
 from raysim.algorithms.moving import Moving
 from raysim.algorithms.signatures import Arrivals, Direction, Model, ServerTask, Task, Weights
 from raysim.parts.part import Positive
@@ -19,6 +21,9 @@ from raysim.terms import Buffer, Population, Record, Round
 class MIFA(Moving):
     """The server moves along the mean of the last updates of all clients, those that are away too (Gu et al. 2021)."""
 
+    caches_clients: ClassVar[bool] = True
+    increments: ClassVar[tuple[str, ...]] = ("change",)
+
     name: str = "mifa"
     server_lr: Positive = 1.0
     """Factor of the server's step."""
@@ -26,14 +31,6 @@ class MIFA(Moving):
     @property
     def trigger(self) -> Round | Buffer:
         return Round(late="discard", empty=True)
-
-    @property
-    def caches_clients(self) -> bool:
-        return True
-
-    @property
-    def increments(self) -> tuple[str, ...]:
-        return ("change",)
 
     def init(self, model: Model, population: Population) -> Record:
         return {**self.starting(model.w), "mean": model.w * 0}

@@ -7,6 +7,8 @@ Differences from the paper: none. K is the number of steps that a client really 
 cover the trained parameters. A late update is discarded along with the change of its client's control variate.
 """
 
+from typing import ClassVar
+
 from raysim.algorithms.moving import Aggregating
 from raysim.algorithms.signatures import Arrivals, Direction, Model, Problems, ServerTask, Setting, Task
 from raysim.parts.errors import Problem
@@ -17,17 +19,12 @@ from raysim.terms import Population, Record, Round
 class Scaffold(Aggregating):
     """FedAvg with control variates that correct the drift of clients' local steps (Karimireddy et al. 2020)."""
 
+    trigger: ClassVar[Round] = Round(late="discard")
+    increments: ClassVar[tuple[str, ...]] = ("control",)
+
     name: str = "scaffold"
     server_lr: Positive = 1.0
     """Factor of the server's step (eta_g), with which its direction is multiplied."""
-
-    @property
-    def trigger(self) -> Round:
-        return Round(late="discard")
-
-    @property
-    def increments(self) -> tuple[str, ...]:
-        return ("control",)
 
     def problems(self, scenario: Setting) -> Problems:
         yield from super().problems(scenario)

@@ -48,10 +48,8 @@ class Sliced(Buffered, Moving):
     @classmethod
     def _averages(cls, value: Any) -> Any:
         if isinstance(value, dict) and "aggregate" in value:
-            text = (
-                "must have no aggregate, because clients may hold parts of the model, and aggregates compare whole ones"
-            )
-            raise ValueError(f"{text}; leave it out, or take fedavg or fedbuff without levels")
+            text = "must have no aggregate, because clients may hold parts of the model, and aggregates compare whole"
+            raise ValueError(f"{text} ones; leave it out, or take fedavg or fedbuff without levels")
         return value
 
     def problems(self, scenario: Setting) -> Problems:
@@ -98,9 +96,8 @@ class Deep(Sliced):
             key = "lora" if scenario.model.lora is not None else "frozen"
             yield Problem(f"model.{key}", f"must be left out for {self.name}, which divides the model; leave it out")
         if scenario.model.name == "vector" and self.exits > 1:
-            yield Problem(
-                "algorithm.exits", f"must be 1 for vector, which has no layers, got {self.exits}; set it to 1"
-            )
+            text = f"must be 1 for vector, which has no layers, got {self.exits}; set it to 1"
+            yield Problem("algorithm.exits", text)
 
     def depth(self, level: float | None) -> Depth:
         from raysim.models.widths import share_of

@@ -109,9 +109,8 @@ def balanced(split: Split, samples: int | None, num_classes: int, key: str) -> S
     have = np.bincount(split.y, minlength=num_classes)
     if have.min() < each:
         cure = f"lower it to {have.min() * num_classes} or less" if have.min() else "leave it out"
-        raise BadValue(
-            f"`{key}` {samples} takes {each} samples of each label, got {have.min()} of label {have.argmin()}; {cure}"
-        )
+        text = f"`{key}` {samples} takes {each} samples of each label, got {have.min()} of label {have.argmin()}"
+        raise BadValue(f"{text}; {cure}")
     return split.take(first_rows(split.y, samples, num_classes))
 
 

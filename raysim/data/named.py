@@ -37,9 +37,8 @@ class NamedArrays:
         return self._arrays[at] if isinstance(at, str) else self.map(lambda array: array[at])
 
     def __repr__(self) -> str:
-        return (
-            f"NamedArrays({', '.join(f'{name}: {array.dtype} {tuple(array.shape)}' for name, array in self.items())})"
-        )
+        each = (f"{name}: {array.dtype} {tuple(array.shape)}" for name, array in self.items())
+        return f"NamedArrays({', '.join(each)})"
 
     def keys(self) -> KeysView[str]:
         return self._arrays.keys()

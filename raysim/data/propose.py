@@ -74,9 +74,8 @@ def _guesses(path: Path) -> Iterator[Guess]:
     if (path / "dataset_info.json").is_file() or (path / "dataset_dict.json").is_file():
         name, found["huggingface"] = "huggingface", files
     if not found[name]:
-        raise BadValue(
-            f"must be or hold pictures, .npz files, tables or texts, got none in {str(path)!r}; name another"
-        )
+        must = "must be or hold pictures, .npz files, tables or texts"
+        raise BadValue(f"{must}, got none in {str(path)!r}; name another")
     if name == "table":
         yield from _table(path / f"**/*{found[name][0].suffix}" if path.is_dir() else path)
     elif name == "client_files" and not path.is_dir():

@@ -90,10 +90,8 @@ def exposure_follows_from_the_timeline(subject: Subject) -> None:
         return
     mu = math.sqrt(max(squares.values())) / told["multiplier"] / subject.made.sensitivity(Exposure())
     if not math.isclose(told["epsilon"], right := epsilon_of(mu, told["delta"], subject.made.delta_of), rel_tol=1e-6):
-        raise Broken(
-            f"exposure: must add up squared weights by the largest one, got epsilon {told['epsilon']:.6g}"
-            f" instead of {right:.6g}"
-        )
+        text = f"exposure: must add up squared weights by the largest one, got epsilon {told['epsilon']:.6g}"
+        raise Broken(f"{text} instead of {right:.6g}")
 
 
 RELEASE: Groups = (

@@ -73,14 +73,11 @@ class Macro(LabelMetric):
 class BalancedAccuracy(LabelMetric):
     """Recall, the mean over labels that occur."""
 
+    function: ClassVar[str] = "recall"
     needs: ClassVar[str | None] = "labels"
     occurring: ClassVar[bool] = True
 
     name: str = "balanced_accuracy"
-
-    @property
-    def function(self) -> str:
-        return "recall"
 
 
 class AveragePrecision(LabelMetric):

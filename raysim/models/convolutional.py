@@ -59,10 +59,8 @@ class CNN(ModelPart):
                 height, width = height // 2, width // 2
             layers[f"relu{i}"] = nn.ReLU()  # ReLU after pooling gives equal results with a quarter of the work
         if min(height, width) < 1:
-            raise BadValue(
-                f"images must be large enough to leave a pixel after {len(self.channels)} convolutions, "
-                f"got {shape!r}; use padding: same, a smaller kernel or fewer channels"
-            )
+            text = f"images must be large enough to leave a pixel after {len(self.channels)} convolutions"
+            raise BadValue(f"{text}, got {shape!r}; use padding: same, a smaller kernel or fewer channels")
         layers["flatten"] = nn.Flatten()
         layers["hidden"] = nn.Linear(planes * height * width, self.hidden)
         layers["relu"] = nn.ReLU()

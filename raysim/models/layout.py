@@ -175,11 +175,8 @@ def view_of(piece: Tensor, entry: Entry) -> Tensor:
 def _check(personal: tuple[str, ...], names: list[str]) -> None:
     for one in personal:
         if not any(is_under(name, (one,)) for name in names):
-            raise BadValue(
-                f"{one!r} must be a trainable parameter's name, its first components, or a pattern of it; "
-                f"nearest are {nearest_parameter(one, names)}",
-                "personal",
-            )
+            text = f"{one!r} must be a trainable parameter's name, its first components, or a pattern of it"
+            raise BadValue(f"{text}; nearest are {nearest_parameter(one, names)}", "personal")
 
 
 @dataclass(frozen=True)

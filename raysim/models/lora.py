@@ -93,11 +93,8 @@ class Lora(Part):
         for target in self.targets:
             matched = [name for name in layers if fnmatchcase(f".{name}", f"*.{target}")]
             if not matched:
-                raise BadValue(
-                    "must match dense, convolutional or embedding layers of the model by the ends of their names, got "
-                    f"{target!r}; nearest are {nearest(target, layers)}",
-                    "lora.targets",
-                )
+                text = "must match dense, convolutional or embedding layers of the model by the ends of their names"
+                raise BadValue(f"{text}, got {target!r}; nearest are {nearest(target, layers)}", "lora.targets")
             chosen.update(matched)
         return [name for name in layers if name in chosen]
 

@@ -74,9 +74,8 @@ def load_weights(module: nn.Module, path: str) -> None:
     }
     if any(differences.values()):
         text = "; ".join(f"{what} {_some(keys)}" for what, keys in differences.items() if keys)
-        raise BadValue(
-            f"{path!r} must fit the model in all but its head ({head[:-1]}), got differences: {text}", "weights"
-        )
+        must = f"must fit the model in all but its head ({head[:-1]}), got differences"
+        raise BadValue(f"{path!r} {must}: {text}", "weights")
     module.load_state_dict(found, strict=False)
 
 

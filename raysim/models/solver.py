@@ -64,10 +64,8 @@ class Anderson(Solver):
     @model_validator(mode="after")
     def _mixes(self) -> Self:
         if self.history >= self.max_iterations:
-            raise ValueError(
-                f"history must be less than max_iterations, {self.max_iterations}, or nothing is ever mixed, got "
-                f"{self.history}; lower it, or take `name: iteration`"
-            )
+            text = f"history must be less than max_iterations, {self.max_iterations}, or nothing is ever mixed"
+            raise ValueError(f"{text}, got {self.history}; lower it, or take `name: iteration`")
         return self
 
     def steps(self, start: Tensor) -> Callable[[Tensor, Tensor], Tensor]:

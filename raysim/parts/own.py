@@ -53,9 +53,8 @@ def import_class(path: str) -> Any:
     text = "must be module:Class, with the module here or on PYTHONPATH"
     if module.endswith(".py") or not all(map(str.isidentifier, module.split("."))):
         name = PurePath(module.strip(".")).name.removesuffix(".py")
-        raise WrongClass(
-            f"{text}, and named as Python imports it, got {path!r}; write {name or 'my_module'}:{attribute}, say"
-        )
+        text = f"{text}, and named as Python imports it, got {path!r}"
+        raise WrongClass(f"{text}; write {name or 'my_module'}:{attribute}, say")
     with import_errors(f"must be module:Class, which can be imported, got {path!r}, whose import raises"):
         if module not in sys.modules:
             with isolated():
@@ -102,9 +101,8 @@ def require_part(found: Any, bases: tuple[type[Any], ...], got: str) -> None:
         raise WrongClass(f"{text}; rename it, or write `{taken[0]}: ClassVar = ...` to set what the base means by it")
     for name, own, meant in _replaced(found):
         if isinstance(meant, property) and inspect.isfunction(own):
-            raise WrongClass(
-                f"must name a class whose `{name}` is a @property, got {got!r}{place_of(own)}; make it one"
-            )
+            text = f"must name a class whose `{name}` is a @property, got {got!r}{place_of(own)}"
+            raise WrongClass(f"{text}; make it one")
         if inspect.isfunction(meant) and inspect.isfunction(own) and not _accepts(own, asked := _required(meant)):
             text = f"must name a class whose `{name}` takes {asked}, got {got!r}, where it takes {_bare(own)}"
             raise WrongClass(f"{text}{place_of(own)}; give it these parameters")

@@ -28,9 +28,8 @@ def _plain(value: dict[str, Any]) -> dict[str, Any]:
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"must hold texts, finite numbers, true, false, null, lists and blocks only: {error}"
-        ) from None
+        must = "must hold texts, finite numbers, true, false, null, lists and blocks only"
+        raise ValueError(f"{must}: {error}") from None
     return value
 
 

@@ -54,10 +54,8 @@ class DiscreteRelease(GaussianRelease):
 
     def require(self, std: float, updates: int) -> None:
         if (part := std / self.grid / math.sqrt(updates * (1 - self.missing))) < _LEAST_SHARE:
-            text = (
-                f"must be so fine that the noise of each of {updates} clients is {_LEAST_SHARE:g} steps of it or more"
-            )
-            raise BadValue(f"{text}, got {self.grid:g} and {part:.3g} steps; lower it", "grid")
+            text = f"must be so fine that the noise of each of {updates} clients is {_LEAST_SHARE:g} steps of it"
+            raise BadValue(f"{text} or more, got {self.grid:g} and {part:.3g} steps; lower it", "grid")
 
     @staticmethod
     def delta_of(mu: float, epsilon: float) -> float:

@@ -40,6 +40,7 @@ class MatrixRelease(Release):
     The largest weight of a step must be the same in all steps.
     """
 
+    follows_length: ClassVar[bool] = True
     spans_steps: ClassVar[bool] = True
 
     name: str = "matrix"
@@ -67,10 +68,6 @@ class MatrixRelease(Release):
 
     def reads(self) -> tuple[str, ...]:
         return (self.path,) if self.path else ()
-
-    @property
-    def follows_length(self) -> bool:
-        return True
 
     def column(self, steps: int) -> NDArray[np.float64]:
         """Returns the first column of L, (steps,)."""

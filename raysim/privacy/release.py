@@ -122,6 +122,7 @@ class TreeRelease(Release):
     `fedbuff` needs `staleness: none` where some buffers hold stale updates only.
     """
 
+    keeps: ClassVar[tuple[str, ...]] = ("nodes",)
     spans_steps: ClassVar[bool] = True
 
     name: str = "tree"
@@ -142,10 +143,6 @@ class TreeRelease(Release):
             node = share * own + (1 - share) * (left + node)
         nodes.append(node)
         return sum(nodes[1:], nodes[0]) - sum(before, torch.zeros_like(node)), {"nodes": torch.stack(nodes)}
-
-    @property
-    def keeps(self) -> tuple[str, ...]:
-        return ("nodes",)
 
     def exposure(self) -> TreeExposure:
         return TreeExposure(self.restart)

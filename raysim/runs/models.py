@@ -55,9 +55,8 @@ def read(run: Run, which: str) -> dict[str, Any]:
     left = run.info.get("digest" if run.status == "finished" else "left") or {}
     name = f"{which}.safetensors"
     if which not in left and run.status != "finished":
-        raise FileNotFoundError(
-            f"{run.folder}: must be finished to have {name}, got a run that is {run.standing}, and left none"
-        )
+        text = f"must be finished to have {name}, got a run that is {run.standing}, and left none"
+        raise FileNotFoundError(f"{run.folder}: {text}")
     if which == "best" and which not in left:
         raise FileNotFoundError(f"{run.folder}: must be a run with run.keep_best to have {name}, got one without")
     file = run.folder / name

@@ -159,9 +159,8 @@ def _write(scenario: Scenario, folder: Path) -> None:
     )
     notes = notes_of(scenario)
     if scenario.run.until is not None and (trained := scenario.run.until.trained):
-        notes.append(
-            f"run.until: an end by {trained} counts only while clients train; this timeline continues without it"
-        )
+        text = f"an end by {trained} counts only while clients train; this timeline continues without it"
+        notes.append(f"run.until: {text}")
     record = record.noting(*notes)
     for note in notes:
         _log.warning(f"{scenario.name}: {note}")

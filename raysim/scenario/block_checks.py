@@ -97,9 +97,8 @@ def level_problems(scenario: Scenario) -> Iterator[Problem]:
         return
     if not (isinstance(algorithm, Central) and algorithm.takes_levels):
         able = ", ".join(one.model_fields["name"].default for one in ALGORITHMS if getattr(one, "takes_levels", False))
-        yield Problem(
-            key, f"must be left out for {algorithm.name}, whose clients all have one size; take one of {able}"
-        )
+        text = f"must be left out for {algorithm.name}, whose clients all have one size; take one of {able}"
+        yield Problem(key, text)
         return
     wanted, other = ("depth", "width") if isinstance(algorithm, Deep) else ("width", "depth")
     for place, group in enumerate(scenario.clients):
@@ -112,10 +111,8 @@ def level_problems(scenario: Scenario) -> Iterator[Problem]:
             text = f"must be at most algorithm.exits, {scenario.exits}, got {group.model.depth}; lower it"
             yield Problem(f"clients.{place}.model.depth", text)
     if scenario.model.lora is not None or scenario.model.frozen or scenario.model.norm == "frozen":
-        text = (
-            f"must be left out where parts of the model are frozen, got {scenario.model.name} with some; leave it out"
-        )
-        yield Problem(key, text)
+        text = f"must be left out where parts of the model are frozen, got {scenario.model.name} with some"
+        yield Problem(key, f"{text}; leave it out")
     if scenario.local.optimizer.keep:
         text = "must be false where clients have models of several sizes, got true; leave it out"
         yield Problem("local.optimizer.keep", text)

@@ -58,11 +58,9 @@ def _block_problems(scenario: Scenario) -> Iterator[Problem]:
         text = f"goes with algorithms without a server only, got it with {scenario.algorithm.name}; leave it out"
         yield Problem("topology", text)
     if resources.aggregators > resources.shards:
-        text = (
-            f"must be at most resources.shards, {resources.shards}, because aggregators take whole shards, got "
-            f"{resources.aggregators}; lower it, or raise shards, which changes the last bits of results"
-        )
-        yield Problem("resources.aggregators", text)
+        text = f"must be at most resources.shards, {resources.shards}, because aggregators take whole shards"
+        cure = "lower it, or raise shards, which changes the last bits of results"
+        yield Problem("resources.aggregators", f"{text}, got {resources.aggregators}; {cure}")
     if scenario.run.evaluate_clients is not None and data.local_test == 0:
         text = "needs samples of each client's own to test on, got none; set data.local_test, for example to 0.2"
         yield Problem("run.evaluate_clients", text)
@@ -166,9 +164,8 @@ def peer_problems(scenario: Scenario) -> Iterator[Problem]:
         text = f"must be given, because {name} has no server; say which peers are neighbours, such as `topology: ring`"
         yield Problem("topology", text)
     else:
-        for text in scenario.topology.problems(
-            scenario.data.clients, scenario.seed, scenario.run.rounds or MOST_ROUNDS
-        ):
+        rounds = scenario.run.rounds or MOST_ROUNDS
+        for text in scenario.topology.problems(scenario.data.clients, scenario.seed, rounds):
             yield Problem("topology", text)
         if scenario.topology.is_directed and scenario.peer.mixes in ("symmetric", "mean"):
             able = ", ".join(one.model_fields["name"].default for one in ALGORITHMS if _is_for_directed(one))
@@ -182,10 +179,8 @@ def peer_problems(scenario: Scenario) -> Iterator[Problem]:
         text = f"must not be given, because {name} has no server, and peers train whenever they are there; leave it out"
         yield Problem(f"world.{key}", text)
     if not isinstance(scenario.world.availability, Always) and (scenario.peer.pairs or scenario.peer.lag):
-        text = (
-            f"must be always for {name}{'' if scenario.peer.pairs else ' with overlap'}, whose messages absent peers "
-        )
-        yield Problem("world.availability", f"{text}would lose; leave it out")
+        text = f"must be always for {name}{'' if scenario.peer.pairs else ' with overlap'}, whose messages absent"
+        yield Problem("world.availability", f"{text} peers would lose; leave it out")
     if not (scenario.peer.mixes == "push" and scenario.peer.consumes):
         if scenario.world.leave == "hand_over":
             text = f"must be wait for {name}, which does not push, and so would lose what is handed over; leave it out"

@@ -38,9 +38,8 @@ def model_problems(scenario: Scenario) -> Iterator[Problem]:
         text = "must be false with `split: test`, because it is about training samples, got true; leave it out"
         yield Problem("public.from_all", text)
     if data.classes == 0 and public.alpha is not None:
-        yield Problem(
-            "public.alpha", f"must not be given, because it skews labels, and {data.name} has none; leave it out"
-        )
+        text = f"must not be given, because it skews labels, and {data.name} has none; leave it out"
+        yield Problem("public.alpha", text)
 
 
 def architecture_problems(scenario: Scenario) -> Iterator[Problem]:
@@ -58,15 +57,14 @@ def architecture_problems(scenario: Scenario) -> Iterator[Problem]:
         for problem in _of_model(scenario.model_copy(update={"model": model})):
             if problem not in known:
                 own = problem.path == "model" or problem.path.startswith("model.")
-                yield Problem(
-                    f"clients.{scenario.place_of(group)}.{problem.path}" if own else problem.path, problem.text
-                )
+                at = f"clients.{scenario.place_of(group)}." if own else ""
+                yield Problem(at + problem.path, problem.text)
     if models and scenario.capacity:
         yield Problem("capacity", "must be left out where groups have models of other architectures, got both")
-    for at, one in enumerate(scenario.downlink if models else ()):
+    for stage, one in enumerate(scenario.downlink if models else ()):
         if memory_of(one) == "shadow" and not shadows_each(one):
             text = "must be client where groups have models of other architectures, got all; set it"
-            yield Problem(f"downlink.{at}.shadow", text)
+            yield Problem(f"downlink.{stage}.shadow", text)
     if not scenario.apart:
         return
     if (place := adapting(scenario.uplink)) is not None:

@@ -141,9 +141,8 @@ def load_sweep(
         if range := _range(values):
             block.setdefault("search", {}).setdefault("over", {})[key] = range
         else:
-            problems.append(
-                Problem("--search", f"{key} must be LOW,HIGH or LOW,HIGH,log or a block, got {quoted(values)}")
-            )
+            text = f"{key} must be LOW,HIGH or LOW,HIGH,log or a block, got {quoted(values)}"
+            problems.append(Problem("--search", text))
     if cases is not None:
         problems += _choose(block, cases)
     if problems:
@@ -178,9 +177,8 @@ def _refused(plan: Plan) -> Iterator[Problem]:
     given = {*plan.sweep.grid, *(key for key, _ in plan.last)}
     for key in plan.search.over if plan.search else ():
         if key == "seed":
-            yield Problem(
-                "sweep.search.over.seed", "must not be tuned: a trial takes the mean over seeds; leave it out"
-            )
+            text = "must not be tuned: a trial takes the mean over seeds; leave it out"
+            yield Problem("sweep.search.over.seed", text)
         elif key in given:
             yield Problem(f"sweep.search.over.{key}", "is to be tuned, but is also set or in the grid; leave one out")
 

@@ -96,9 +96,7 @@ def direction_of(search: Search, scenarios: Sequence[Scenario], source: str) -> 
     metric = search.metric
     larger = known.get(metric, known.get(metric.removesuffix("_min").removesuffix("_max")))
     if larger is None:
-        text = (
-            f"must be maximize or minimize for a metric other than {', '.join(known)}, because it is not known whether "
-            f"larger is better, got null for {metric!r}; set it"
-        )
+        must = f"must be maximize or minimize for a metric other than {', '.join(known)}, because it is not known"
+        text = f"{must} whether larger is better, got null for {metric!r}; set it"
         raise ScenarioError(source, [Problem("sweep.search.direction", text)])
     return "maximize" if larger else "minimize"

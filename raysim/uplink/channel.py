@@ -47,10 +47,11 @@ class Channel:
         for place, transform in transforms.items() if size.values else ():
             self._before[place], size = size, transform.size(size)
             if not isinstance(size, Size) or size.bits < 0:
-                text = (
-                    f"{type(transform).__name__}.size: must return a Size of at least 0 bits, as before._replace(...)"
+                text = f"{type(transform).__name__}.size: must return a Size of at least 0 bits, as"
+                raise BadInput(
+                    f"{link}.{place}",
+                    f"{text} before._replace(...) makes it, got {size!r}{place_of(type(transform).size)}",
                 )
-                raise BadInput(f"{link}.{place}", f"{text} makes it, got {size!r}{place_of(type(transform).size)}")
         self._sent = size
 
     def __call__(

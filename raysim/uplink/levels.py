@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -94,16 +94,14 @@ class QSGD(Scaled):
     column `elias_bytes` of `updates` has it.
     """
 
+    unbiased: ClassVar[bool] = True
+
     name: str = "qsgd"
     levels: Annotated[int, Field(ge=1, le=2**16 - 1)] = 255
     """Number of levels above 0 (s)."""
     norm: Literal[2, "inf"] = 2
     """Norm of a block that the levels are shares of: the l2 norm, or the largest |u|. Of a long vector, the l2 norm is
     so large that most numbers become 0: set `block`, too."""
-
-    @property
-    def unbiased(self) -> bool:
-        return True
 
     def bits_each(self) -> int:
         return 1 + math.ceil(math.log2(self.levels + 1))

@@ -108,9 +108,8 @@ def _require_unchanged(where: str, name: str, record: Record, before: Mapping[st
             hint = "copy it first, with clone()" + "; task.received.w is the same tensor" * (name == "message")
         else:
             continue
-        raise ContractError(
-            f"{where}: must not change in place what it is given, but changed {key!r} of {name}; {hint}"
-        )
+        text = f"must not change in place what it is given, but changed {key!r} of {name}"
+        raise ContractError(f"{where}: {text}; {hint}")
 
 
 def record(where: str, value: Any, what: str) -> Record:

@@ -128,10 +128,8 @@ class ServerModels:
             sent = returned.record(where, self._algorithm.message(state), "the message")
             returned.vector(where, sent, variant.net.layout, "the message", shared=True)
             if version and sent.keys() != self._entries:
-                must = f"the message must have the entries of the first one, {sorted(self._entries)!r}"
-                raise returned.ContractError(
-                    f"{where}: {must}, got {sorted(sent)!r}; send all of them in every version"
-                )
+                must = f"must have the entries of the first one, {sorted(self._entries)!r}, got {sorted(sent)!r}"
+                raise returned.ContractError(f"{where}: the message {must}; send all of them in every version")
             return sent
 
     def as_received(

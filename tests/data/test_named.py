@@ -137,9 +137,9 @@ def test_a_label_is_paired_with_its_output() -> None:
     labels = torch.tensor([[1, -100], [0, 0]])
     outputs, known = per_label(logits, labels)
     assert outputs.tolist() == [[0, 1], [0, 3], [5, 0]] and known.tolist() == [1, 0, 0]
-    assert hits(logits, labels) == 2
+    assert hits(logits, labels).sum() == 2
     maps = logits[..., None].movedim(2, 1).contiguous()  # (n, classes, height, width), of one pixel's width
-    assert torch.equal(per_label(maps, labels[..., None])[0], outputs) and hits(maps, labels[..., None]) == 2
+    assert torch.equal(per_label(maps, labels[..., None])[0], outputs) and hits(maps, labels[..., None]).sum() == 2
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from pydantic import Field, GetJsonSchemaHandler, ValidationError, field_validator, model_validator
@@ -25,6 +25,8 @@ class Indices(Partitioner):
     Samples are numbered from 0 in the order in which the data set stores its training samples. A JSON file holds a list
     of lists. An .npz file holds an array `client` (n,) with the client of each sample, -1 for no client.
     """
+
+    may_be_empty: ClassVar[bool] = True
 
     name: str = "indices"
     path: str | None = None
@@ -51,10 +53,6 @@ class Indices(Partitioner):
     @property
     def may_overlap(self) -> bool:
         return self.overlap
-
-    @property
-    def may_be_empty(self) -> bool:
-        return True
 
     def reads(self) -> Iterable[str | Path]:
         return () if self.path is None else (self.path,)

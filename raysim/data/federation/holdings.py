@@ -113,10 +113,8 @@ def divide_alike(
     ValueError if the test samples lack it.
     """
     if column not in (None, "label", *test.columns):
-        text = (
-            f"must be a share, such as 0.2, because the test samples have no column {column!r}, by which training ones"
-        )
-        raise BadInput("data.local_test", f"{text} are divided")
+        text = f"must be a share, such as 0.2, because the test samples have no column {column!r}, by which"
+        raise BadInput("data.local_test", f"{text} training ones are divided")
     of_train, of_test = (np.zeros(len(s)) if column is None else s.column(column) for s in (train, test))
     values, place = np.unique(of_train, return_inverse=True)
     clients = np.arange(len(parts))

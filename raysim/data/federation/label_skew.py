@@ -197,10 +197,8 @@ def block_counts(labels: np.ndarray, totals: np.ndarray, size: int | None) -> np
     for label, total in enumerate(totals):
         takers = np.flatnonzero(labels.ravel() == label) // per_client
         if len(takers) * (size or 1) > total:
-            raise BadValue(
-                f"label number {label} must have {size or 1} samples for each of {len(takers)} "
-                f"blocks, got {total} in all; lower `clients`, `per_client` or `samples_per_class`"
-            )
+            text = f"label number {label} must have {size or 1} samples for each of {len(takers)}"
+            raise BadValue(f"{text} blocks, got {total} in all; lower `clients`, `per_client` or `samples_per_class`")
         blocks = [size or len(part) for part in np.array_split(np.arange(total), max(len(takers), 1))]
         np.add.at(counts[label], takers, blocks[: len(takers)])
     return counts

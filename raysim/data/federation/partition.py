@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -150,13 +150,11 @@ class Partitioner(Part):
 class Iid(Partitioner):
     """Shuffles the samples and cuts them in parts: every client has about the same mix of labels."""
 
+    column: ClassVar[None] = None
+
     name: str = "iid"
     sizes: Annotated[Sizes, OneOf(SIZES)] = EqualSizes()
     """How many samples each client gets."""
-
-    @property
-    def column(self) -> None:
-        return None
 
     def split(self, split: Split, clients: int, generator: np.random.Generator) -> list[np.ndarray]:
         need(self.name, len(split), clients)
@@ -193,9 +191,8 @@ class Natural(Partitioner):
 def need(name: str, samples: int, parts: int) -> None:
     """Raises ValueError unless there is a sample for every part."""
     if samples < parts:
-        raise BadValue(
-            f"{name} needs at least one training sample for each of {parts} parts, got {samples}; lower `clients`"
-        )
+        text = f"{name} needs at least one training sample for each of {parts} parts, got {samples}"
+        raise BadValue(f"{text}; lower `clients`")
 
 
 def deal(groups: list[np.ndarray], counts: np.ndarray, generator: np.random.Generator) -> list[np.ndarray]:

@@ -148,19 +148,14 @@ def read(name: str, args: dict[str, Any], key: str, sides: tuple[str, ...] = ())
 def samples_of(dataset: Any, name: str, key: str, sides: tuple[str, ...] = ()) -> Split:
     """Reads all samples of a Dataset. name: how errors call it. key: its key. sides: names of columns."""
     if not (hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")):
-        raise BadValue(
-            f"must make a map-style Dataset, with a length and items by number, got "
-            f"{type(dataset).__name__} of {name}; a stream of samples has no rows to divide",
-            key,
-        )
+        must = f"must make a map-style Dataset, with a length and items by number, got {type(dataset).__name__}"
+        raise BadValue(f"{must} of {name}; a stream of samples has no rows to divide", key)
     inputs, labels = [], []
     for place in range(len(dataset)):
         item = dataset[place]
         if not (isinstance(item, tuple | list) and len(item) == 2):
-            raise BadValue(
-                f"items of `{key}` must be pairs (x, y), got {type(item).__name__} for item {place} of "
-                f"{name}; return (x, y)"
-            )
+            text = f"items of `{key}` must be pairs (x, y), got {type(item).__name__} for item {place} of"
+            raise BadValue(f"{text} {name}; return (x, y)")
         inputs.append(item[0] if isinstance(item[0], dict) else {"": item[0]})
         labels.append(as_array(item[1]))
     if not inputs:
@@ -181,10 +176,8 @@ def _stacked(values: list[Any], name: str, key: str) -> np.ndarray:
     shapes = {x.shape for x in arrays}
     if len(shapes) != 1:
         modes = ", and convert them to one mode" * (len({getattr(x, "mode", None) for x in values}) > 1)
-        raise BadValue(
-            f"inputs {f'{name!r} ' if name else ''}of `{key}` must have one shape, got {len(shapes)} shapes such as "
-            f"{sorted(shapes)[:2]!r}; resize them in a transform{modes}"
-        )
+        text = f"inputs {f'{name!r} ' if name else ''}of `{key}` must have one shape, got {len(shapes)} shapes such as"
+        raise BadValue(f"{text} {sorted(shapes)[:2]!r}; resize them in a transform{modes}")
     for place, x in enumerate(arrays):
         require_same_kind(arrays[0][None], x[None], "item 0", f"item {place}")
     return np.stack(arrays)

@@ -46,21 +46,16 @@ def require(rows: Rows, names: tuple[str, ...], key: str = "") -> None:
     if counts := {name: number for name, lack in lacks.items() if (number := pc.sum(lack).as_py())}:
         first = {name: rows.place(lacks[name].index(True).as_py()) for name in counts}
         text = ", ".join(f"{number} in {name!r}, the first in {first[name]}" for name, number in counts.items())
-        raise BadValue(
-            f"{path} must have a value in every row of the columns used, got missing values: {text}; "
-            "fill them, or drop the rows or the column",
-            key,
-        )
+        must = f"{path} must have a value in every row of the columns used, got missing values: {text}"
+        raise BadValue(f"{must}; fill them, or drop the rows or the column", key)
 
 
 def require_one_of_each(rows: Rows, names: Iterable[str]) -> None:
     """Raises ValueError if a table has several columns of a name."""
     times = Counter(rows.table.column_names)
     if double := [name for name in names if times[name] > 1]:
-        raise BadValue(
-            f"{rows.name} must have one column of each name used, got {times[double[0]]} columns "
-            f"{double[0]!r}; rename or drop the others"
-        )
+        text = f"{rows.name} must have one column of each name used, got {times[double[0]]} columns"
+        raise BadValue(f"{text} {double[0]!r}; rename or drop the others")
 
 
 def is_numeric(table: pa.Table, name: str) -> bool:

@@ -4,7 +4,7 @@ import csv
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -59,10 +59,8 @@ class ImageFolder(Images):
         if not of_test:
             of_train, tests = tested(samples, self.test_share)
         elif strangers := sorted(set(self._classes_of(of_test[0], f"take {of_test[0].name!r} away")) - set(classes)):
-            raise BadValue(
-                f"{str(of_test[0])!r} must have folders of the classes in {str(train)!r} only, got "
-                f"{strangers[0]!r}; name it as its class there, or take it away"
-            )
+            text = f"{str(of_test[0])!r} must have folders of the classes in {str(train)!r} only"
+            raise BadValue(f"{text}, got {strangers[0]!r}; name it as its class there, or take it away")
         else:
             of_train, tests = samples, self._listed(of_test[0], classes)
         dataset = self.dataset(of_train, tests, len(classes))
@@ -128,10 +126,8 @@ def list_images(folder: Path, classes: list[str]) -> Split:
     files = [sorted(map(str, files_below(folder / name, SUFFIXES))) for name in classes]
     labels = np.repeat(np.arange(len(classes), dtype=np.int64), [len(of_class) for of_class in files])
     if not len(labels):
-        raise MissingFile(
-            f"the folders in {str(folder.absolute())!r} must hold images, named *.png, *.jpg and the like, but hold "
-            "none; put them there, or correct `path`"
-        )
+        text = f"the folders in {str(folder.absolute())!r} must hold images, named *.png, *.jpg and the like, but hold"
+        raise MissingFile(f"{text} none; put them there, or correct `path`")
     return Split(np.array([file for of_class in files for file in of_class]), labels)
 
 
@@ -142,6 +138,8 @@ class Isic2019(Images):
     images, decoded, take 25,331 · 3 · size² bytes; set `train_samples` to use fewer.
     """
 
+    classes: ClassVar[int] = len(CLASSES)
+
     name: str = "isic2019"
     path: Annotated[str, Field(examples=["data/isic2019"])]
     """Folder with the folder ISIC_2019_Training_Input and the file ISIC_2019_Training_GroundTruth.csv, both from
@@ -150,10 +148,6 @@ class Isic2019(Images):
     """Side, in pixels, of the square that images are resized to."""
     test_share: Share = 0.2
     """Share of each label's images that is the test set; it is the same for every seed of a scenario."""
-
-    @property
-    def classes(self) -> int:
-        return len(CLASSES)
 
     def load(self) -> Dataset:
         """Loads uint8 images (n, size, size, 3). Raises FileNotFoundError, saying what to do, if a file is missing."""
@@ -177,10 +171,8 @@ def read_labels(table: Path) -> Split:
     for line, row in enumerate(rows, start=2):
         given = [label for label, kind in enumerate(CLASSES) if row.get(kind) in ("1", "1.0")]
         if "image" not in row or len(given) != 1:
-            text = (
-                f"line {line} of {str(table)!r} must have an image's name in the column `image` and a 1 in one of the"
-            )
-            raise BadValue(f"{text} columns {', '.join(CLASSES)}, got {row!r}; fetch it again")
+            text = f"line {line} of {str(table)!r} must have an image's name in the column `image` and a 1 in one of"
+            raise BadValue(f"{text} the columns {', '.join(CLASSES)}, got {row!r}; fetch it again")
         names.append(row["image"])
         labels.append(given[0])
     return Split(np.array(names), np.array(labels, dtype=np.int64))

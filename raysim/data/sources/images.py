@@ -101,11 +101,9 @@ class Digits(Images):
     Alpaydin, Kaynak, Optical recognition of handwritten digits, UCI machine learning repository, 1998 (CC BY 4.0).
     """
 
-    name: str = "digits"
+    classes: ClassVar[int] = 10
 
-    @property
-    def classes(self) -> int:
-        return 10
+    name: str = "digits"
 
     def load(self) -> Dataset:
         """Loads 1,438 training and 359 test images (n, 8, 8, 1), the same ones for every seed of a scenario."""

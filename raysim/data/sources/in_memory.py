@@ -60,11 +60,8 @@ def contents(arrays: Mapping[str, InMemory], key: str) -> dict[str, np.ndarray]:
     """Returns the arrays themselves. Raises BadValue where only their descriptions are left. key: that has them."""
     found = {name: array.content for name, array in arrays.items() if array.content is not None}
     if len(found) < len(arrays):
-        raise BadValue(
-            "must be given from Python again, because a run's folder keeps only their shapes and hashes, got a "
-            "description; give the arrays, or save them as a file and set `path`",
-            key,
-        )
+        text = "must be given from Python again, because a run's folder keeps only their shapes and hashes, got a"
+        raise BadValue(f"{text} description; give the arrays, or save them as a file and set `path`", key)
     return found
 
 

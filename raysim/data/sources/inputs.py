@@ -120,10 +120,8 @@ def require_finite(x: np.ndarray, single: np.ndarray, what: str) -> None:
     if wrong := int(np.count_nonzero(~finite)):
         row, *place = map(int, np.argwhere(~finite)[0])
         where = "" if not place else f", feature {place[0]}" if len(place) == 1 else f", place {tuple(place)}"
-        raise BadValue(
-            f"{what} must be finite, got {wrong} values that are not, such as {x[(row, *place)]} in row "
-            f"{row}{where}; fill them, or leave their samples out"
-        )
+        text = f"{what} must be finite, got {wrong} values that are not, such as {x[(row, *place)]} in row"
+        raise BadValue(f"{text} {row}{where}; fill them, or leave their samples out")
 
 
 def require_same_kind(x: np.ndarray, other: np.ndarray, name: str, of_other: str) -> None:

@@ -4,7 +4,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -47,11 +47,9 @@ def read_users(folder: Path, convert: Convert) -> dict[str, Samples]:
                 if len(y):
                     users[user] = (x, y)
         except (ValueError, KeyError, TypeError) as error:
-            text = (
-                f"{str(file)!r} must be a whole JSON file as LEAF writes it, with x and y of each user in `user_data`"
-            )
+            text = f"{str(file)!r} must be a whole JSON file as LEAF writes it, with x and y of each user"
             cure = "make it again with LEAF's preprocess.sh"
-            raise BadValue(f"{text}, got {type(error).__name__}: {error}; {cure}") from error
+            raise BadValue(f"{text} in `user_data`, got {type(error).__name__}: {error}; {cure}") from error
     return users
 
 
@@ -163,13 +161,11 @@ class Celeba(LeafImages):
     `path`, where LEAF expects them. Loading decodes all images of the users chosen, so set `users` to load fewer.
     """
 
+    classes: ClassVar[int] = 2
+
     name: str = "celeba"
     size: Pixels = 84
     """Side, in pixels, of the square that images are resized to."""
-
-    @property
-    def classes(self) -> int:
-        return 2
 
     def convert(self, x: list[Any], y: list[Any]) -> Samples:
         """Takes names of image files as x, and as y 1 for a smile, else 0."""

@@ -103,10 +103,8 @@ class RawSamples(Images):
             inputs = InputMeaning.of(images.train.x, images.mean, images.std)
             return replace(images, loss=LOSSES[labels.task], meaning=Meaning(inputs, labels, unused=tuple(unused)))
         if self.size is not None or self.channels is not None:
-            raise BadValue(
-                f"`size` and `channels` must be null unless inputs are images of bytes (uint8), got "
-                f"{_in_words(xs[0])}; leave them out, or give bytes"
-            )
+            text = "`size` and `channels` must be null unless inputs are images of bytes (uint8)"
+            raise BadValue(f"{text}, got {_in_words(xs[0])}; leave them out, or give bytes")
         inputs = InputMeaning.of(of_train.x, kind=None if named else FORMS[str(kind)].kind)
         meaning = Meaning(inputs, labels, unused=tuple(unused))
         scales = standard and not named and of_train.x.dtype.kind == "f"

@@ -62,6 +62,8 @@ class Shakespeare(Source):
     left out. Roles of one name in different plays are one role.
     """
 
+    classes: ClassVar[int] = VOCABULARY
+
     name: str = "shakespeare"
     path: Annotated[str, Field(examples=["data/shakespeare"])]
     """A text file, in which a speech is a line SPEAKER:, the lines spoken, and an empty line; or a folder with LEAF's
@@ -81,10 +83,6 @@ class Shakespeare(Source):
     local_test: LocalTest = "test"
 
     holds: ClassVar[tuple[Inputs, ...]] = ("text",)
-
-    @property
-    def classes(self) -> int:
-        return VOCABULARY
 
     @property
     def divisible_by(self) -> tuple[str, ...]:

@@ -171,9 +171,8 @@ class Source(Part):
             has = " and ".join(map(repr, there)) or "neither labels nor columns"
             found = [f"partition {self.partition.name}: needs {by!r}, and {self.name} has {has}; take iid"]
         if self.local_test == "test" and not self.has_test_set:
-            found.append(
-                f"`local_test` must be a share, because {self.name} has no test set, got 'test'; take 0.2, say"
-            )
+            text = f"`local_test` must be a share, because {self.name} has no test set, got 'test'"
+            found.append(f"{text}; take 0.2, say")
         if self.participants == 0:
             found.append(f"`unseen` must leave a client of {self.clients} that trains, got {self.unseen:g}; lower it")
         if self.unseen and self.participants == self.clients:

@@ -39,6 +39,7 @@ class Quadratic(Source):
     """Number of samples of each client, one number per client. null: one sample each."""
 
     holds: ClassVar[tuple[Inputs, ...]] = ("functions",)
+    classes: ClassVar[int] = 0  # there are no labels
     has_test_set: ClassVar[bool] = False
     has_clients: ClassVar[bool] = True
 
@@ -53,9 +54,8 @@ class Quadratic(Source):
     @model_validator(mode="after")
     def _agree(self) -> Self:
         if self.clients != len(self.centers):
-            raise ValueError(
-                f"`clients` must be left out: each of {len(self.centers)} centers is one, got {self.clients}"
-            )
+            text = f"must be left out: each of {len(self.centers)} centers is one, got {self.clients}"
+            raise ValueError(f"`clients` {text}")
         for key in ("curvatures", "slopes", "samples"):
             values = getattr(self, key)
             if values is not None and len(values) != self.clients:
@@ -65,11 +65,6 @@ class Quadratic(Source):
             if set(lengths) - {self.size}:
                 raise ValueError(f"`{key}` must all be as long as the first center, {self.size}, got lengths {lengths}")
         return self
-
-    @property
-    def classes(self) -> int:
-        """Zero, because there are no labels."""
-        return 0
 
     @property
     def size(self) -> int:
@@ -108,16 +103,9 @@ class LinearRegression(Source):
     """How the training samples are divided among the clients; without labels and columns, iid is the usual one."""
 
     holds: ClassVar[tuple[Inputs, ...]] = ("features",)
+    divisible_by: ClassVar[tuple[str, ...]] = ()
+    classes: ClassVar[int] = 0  # there are no labels
     has_test_set: ClassVar[bool] = False
-
-    @property
-    def classes(self) -> int:
-        """Zero, because there are no labels."""
-        return 0
-
-    @property
-    def divisible_by(self) -> tuple[str, ...]:
-        return ()
 
     def load(self) -> Dataset:
         """Draws the samples. x: a, float32 (samples, features). y: b, float32 (samples,)."""

@@ -87,10 +87,8 @@ class Table(Source):
         if (self.path is None) == (self.frame is None):
             raise ValueError("must have exactly one of `path` and `frame`; give the file, or a data frame from Python")
         if (self.path is None and self.test_path) or (self.frame is None and self.test_frame):
-            raise ValueError(
-                "must have its test samples where the others are: `test_path` beside `path`, `test_frame` "
-                "beside `frame`; give the same kind of both"
-            )
+            text = "must have its test samples where the others are: `test_path` beside `path`, `test_frame`"
+            raise ValueError(f"{text} beside `frame`; give the same kind of both")
         if self.features is not None and self.exclude:
             raise ValueError("must have one of `features` and `exclude`, which is for all other columns; leave one out")
         return self
