@@ -84,8 +84,8 @@ def _found() -> str:
         return str(get_ray_address_from_environment("auto", None))
     except ConnectionError as error:
         raise MissingResources(
-            "address: a Ray must be up on this machine for 'auto', and none was found; `ray start --head` starts one, "
-            "and 'local' stands for one of the command's own"
+            "address: Ray must run on this machine for 'auto', but none was found; `ray start --head` starts one, "
+            "and 'local' starts one for this command alone"
         ) from error
 
 
@@ -150,7 +150,7 @@ def _probe(address: str) -> None:
             if os.environ.get("RAY_USE_TLS") != "1":
                 connection.sendall(_HELLO)
                 if connection.recv(9)[3:4] != _SETTINGS:
-                    raise ConnectionError("what listens there is no Ray")
+                    raise ConnectionError("what listens there is not Ray")
     except (OSError, ValueError, OverflowError) as error:
         raise MissingResources(
             f"address: a Ray cluster must answer there, got {address!r}: {error}; `ray status` on the cluster's head "

@@ -131,7 +131,7 @@ def counted_runs(runs: RunSet, unfinished: bool) -> tuple[RunSet, list[str]]:
             notes.append(f"{run.folder}: {run.standing}{note}{then}")
     counted = runs if unfinished else runs.only(run for run in runs.runs if run.over)
     if not len(counted):
-        text = "runs: must be over to be compared, got none; add --unfinished"
+        text = "runs: must have ended to be compared, got none; add --unfinished"
         raise NotComparable("\n".join([*notes, text]))
     return counted, notes
 

@@ -80,7 +80,7 @@ def require_folder(folder: Path) -> None:
     with writing(folder):
         there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     if not there.is_dir():
-        raise CannotWrite(folder, f"{there} is no folder", False)
+        raise CannotWrite(folder, f"{there} is not a folder", False)
     if not os.access(there, os.W_OK | os.X_OK):
         raise CannotWrite(folder, f"you may not write to {there}", False)
 

@@ -34,7 +34,7 @@ def location(text: str | os.PathLike[str] | Any) -> Path:
         return cast(Path, text)
     uri = os.fspath(text)
     if not uri:
-        raise UnknownLocation("the empty text is no path; write . for the current folder")
+        raise UnknownLocation("the empty text is not a path; write . for the current folder")
     scheme, mark, _ = uri.partition("://")
     if not mark:
         if found := _ONE_SLASH.match(uri):
@@ -58,7 +58,7 @@ def is_local(path: Path) -> bool:
 def require_file(path: Path) -> Path:
     """Returns a path. Raises OSError if a pipe or a device is there, which may have no end, and so cannot be read."""
     if is_local(path) and path.exists() and not path.is_file():
-        raise OSError(errno.EINVAL, "it is no ordinary file", str(path))
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
     return path
 
 
@@ -153,7 +153,7 @@ def try_to_write(folder: Path) -> None:
     from upath.implementations.cloud import CloudPath
 
     if not isinstance(folder, CloudPath):
-        raise OSError(f"{folder.protocol} is no object store, such as s3, gs or az")  # type: ignore[attr-defined]
+        raise OSError(f"{folder.protocol} is not an object store, such as s3, gs or az")  # type: ignore[attr-defined]
     trial = folder / f".raysim-{os.urandom(8).hex()}"
     with _reached(trial) as (system, name):
         system.pipe_file(name, b"")

@@ -187,7 +187,7 @@ class _Buffer:
     def _begin(self, name: str) -> None:
         """Begins an own column, which is null in all rows before."""
         if self.table not in OWN or name in ("run", *self._names):
-            raise ValueError(f"{self.table}: must have an own column of another name, got {name!r}")
+            raise ValueError(f"{self.table}: must have another name for a custom column, got {name!r}")
         self._own[name] = hashlib.sha256(_bytes(pa.nulls(self.written, pa.float64())))
 
     def _hash(self, name: str, array: pa.Array[Any]) -> None:

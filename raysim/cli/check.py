@@ -132,14 +132,17 @@ def schema() -> None:
     """Print the JSON Schema of scenario files, with which editors complete and check them."""
     names = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": f"urn:raysim:scenario:{__version__}"}
     schema = {**names, **ScenarioFile.model_json_schema()}
-    schema["properties"]["extends"] = {"type": "string", "description": "A file whose keys hold where this has none."}
-    schema["patternProperties"] = {"^x-": {"description": "Left out: for blocks that are repeated by alias."}}
+    schema["properties"]["extends"] = {
+        "type": "string",
+        "description": "A file whose keys apply where this has none.",
+    }
+    schema["patternProperties"] = {"^x-": {"description": "Ignored; for blocks that are repeated by alias."}}
     typer.echo(json.dumps(schema, indent=2))
 
 
 def test(
     what: Annotated[
-        str, typer.Argument(metavar="MODULE:CLASS", help="Your own class; a part's name; or metrics/module:function.")
+        str, typer.Argument(metavar="MODULE:CLASS", help="Your class; a part's name; or metrics/module:function.")
     ],
     settings: Annotated[
         list[str] | None,
@@ -151,7 +154,7 @@ def test(
     ] = None,
     ray: Annotated[bool, typer.Option("--ray/--no-ray", help="Whether to try the laws that need Ray.")] = True,
 ) -> None:
-    """Test whether a custom class keeps the laws of what it is, such as an algorithm or a data set."""
+    """Test whether a custom class keeps the laws of its kind, such as an algorithm or a data set."""
     from raysim.laws.check import check
 
     try:

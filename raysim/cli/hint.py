@@ -60,5 +60,5 @@ class CommandClock:
             option, needs = f"--local {work.workers}", work.busy
         if needs > _SHARE * took:
             return None
-        saved = f"with {option} up to {took - needs:.1f} s less, for the same numbers"
-        return f"jobs took {needs:.1f} of {took:.1f} s, and Ray the others: {saved}"
+        saved = f"{option} would save up to {took - needs:.1f} s, with the same numbers"
+        return f"jobs took {needs:.1f} of {took:.1f} s, and Ray the rest; {saved}"

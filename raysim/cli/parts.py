@@ -36,6 +36,9 @@ _ELSEWHERE = {  # names that people look for, without what joins their parts, an
     "fedbn": "FedBN is algorithm: fedper with model.norm: local, which keeps normalisation layers with each client.",
     **dict.fromkeys(("fedopt", "serveroptimizer", "serveropt"), _OPT),
     **dict.fromkeys(("dpfedavg", "dp", "dpsgd", "differentialprivacy"), _DP),
+    **dict.fromkeys(
+        ("lora", "qlora", "peft"), "model.lora trains low-rank adapters; raysim list model.lora shows its keys."
+    ),
     **dict.fromkeys(("topk", "sparsification", "compression"), _TOP_K),
     **dict.fromkeys(("hetero", "heterogeneous", "width", "depth"), _WIDTHS),
     **dict.fromkeys(

@@ -53,7 +53,7 @@ def resume(
     local: Local = None,
     address: Address = None,
 ) -> None:
-    """Go on with a run that ended early, or with a finished one for more rounds."""
+    """Continue a run that ended early, or a finished one for more rounds."""
     place = place_of(inline, local, address)
     with refusing_wrong_runs():
         scenario = runs.scenario_to_resume(folder, overrides or [])

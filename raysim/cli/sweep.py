@@ -90,7 +90,7 @@ def _run_all(console: Console, plan: Plan, folder: Path, **where: Any) -> bool:
             shown.advance(all_runs)
             if (status := Status(news.status)) in (Status.FAILED, Status.DIVERGED):
                 helps = status.cure if status is Status.DIVERGED else ""
-                why = "; ".join(filter(None, (news.why, helps and f"what mostly helps: {helps}")))
+                why = "; ".join(filter(None, (news.why, helps and f"what usually helps: {helps}")))
                 console.print(f"[{status.colour}]{status}[/] {escape(names[place])}: {escape(why)}", soft_wrap=True)
     console.print(_tally("run", (outcomes[place].status for place in sorted(outcomes))))
     failed = [(place, outcome) for place, outcome in sorted(outcomes.items()) if outcome.status == "failed"]

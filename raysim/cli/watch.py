@@ -54,7 +54,7 @@ def watch(
                         if not any(one.status.goes_on for one in views):
                             return
                     except NoRuns:
-                        live.update(Text(f"waits for a first run in {folder}; Ctrl-C ends this"), refresh=True)
+                        live.update(Text(f"waiting for a first run in {folder}; Ctrl-C stops"), refresh=True)
                     time.sleep(every)
         except KeyboardInterrupt:  # the runs continue
             raise typer.Exit(130) from None
@@ -81,7 +81,7 @@ def _watched(views: Sequence[View], width: int) -> RenderableType:
 
 def serve(
     folder: FolderOfRuns = Path("runs"),
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 8470,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for any free one.")] = 8470,
 ) -> None:
     """Show the runs in a folder, runs/ by default, in a browser: a list, and curves side by side."""
     from aiohttp import web

@@ -217,4 +217,4 @@ def _inputs(x: np.ndarray) -> tuple[str, str]:
     if x.ndim == 4:
         first = shape[0] <= shape[2]
         return ("images_first" if first else "images_last"), f"the {'first' if first else 'last'} axis is the shorter"
-    return ("features", "one number for each sample") if x.ndim == 1 else ("volumes", "three axes beside channels")
+    return ("features", "one number for each sample") if x.ndim == 1 else ("volumes", "three axes besides channels")

@@ -73,7 +73,7 @@ class Checkpoint:
             found = TypeAdapter(cls).validate_json(json.dumps(content | {"folder": ""}), strict=True)
             checkpoint = replace(found, folder=path.parent)
             if strange := [name for name in checkpoint.digests if not _NAME.fullmatch(name)]:
-                raise ValueError(f"it names {quoted(strange[0])}, which is no file that raysim writes there")
+                raise ValueError(f"it names {quoted(strange[0])}, which is not a file that raysim writes there")
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

@@ -147,7 +147,7 @@ class Narrowed(NamedTuple):
             require_consistent(whole, part, slices, model.x)
         except BadValue as reason:
             if type(model.part).build_at in (ModelPart.build_at, Module.build_at):
-                raise NotTried(f"it has no narrower form, for {reason.text}") from None
+                raise NotTried(f"it has no narrower form: {reason.text}") from None
             raise Broken(f"build_at: {reason.text}") from None
         return cls(whole[1], slices)
 

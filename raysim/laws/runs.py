@@ -157,7 +157,7 @@ def same(one: Finished, other: Finished, which: str) -> None:
     told = [f"{which}: {text}; {' and '.join(parts)} differ", *_first_difference(one, other)]
     if kept := sorted({*one.changed, *other.changed}):
         told.append(f"runs change {', '.join(kept)}, which no checkpoint keeps")
-    cure = "Draw from the generators that are given, ask no clock, and keep nothing outside of the states"
+    cure = "Draw from the generators that are given, do not read the clock, and keep nothing outside of the states"
     raise Broken(f"{'; '.join(told)}. {cure}")
 
 

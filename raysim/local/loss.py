@@ -49,10 +49,10 @@ class TrainingLoss(Part):
         shape = labels.shape[:1] if self.mixes else labels.shape
         if getattr(losses, "shape", None) != shape:
             got = f"shape {tuple(losses.shape)}" if hasattr(losses, "shape") else repr(losses)
-            text = f"must give a loss for each sample, shape {tuple(shape)}, got {got}; take no mean of them"
+            text = f"must give a loss for each sample, shape {tuple(shape)}, got {got}; do not average them"
             raise BadInput("run.loss", text)
         if output.requires_grad and not losses.requires_grad:
-            raise BadInput("run.loss", "must give losses that have a gradient, got some without; detach no outputs")
+            raise BadInput("run.loss", "must give losses that have a gradient, got some without; do not detach outputs")
         return losses.mean() if reduction == "mean" else losses.sum()
 
 

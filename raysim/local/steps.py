@@ -129,7 +129,7 @@ def fits(local: Local, net: Net, places: tuple[int, ...] = ()) -> None:
     gpu = net.device.type == "cuda"
     # The server's worker checks, too, and may be on a CPU; the scenario's own check wants a GPU for the clients.
     if local.precision == "tf32" and gpu and torch.cuda.get_device_capability(net.device) < (8, 0):
-        text = "must be float32 or bfloat16, for TF32 needs a GPU of NVIDIA's Ampere generation or later, got tf32"
+        text = "must be float32 or bfloat16, because TF32 needs a GPU of NVIDIA's Ampere generation or later, got tf32"
         raise BadValue(text, "precision")
     if local.precision == "bfloat16" and gpu and not torch.cuda.is_bf16_supported():
         raise BadValue("must be float32, because the GPU lacks bfloat16, got bfloat16", "precision")

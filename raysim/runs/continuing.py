@@ -59,7 +59,7 @@ def resumed(run: Run, lockable: bool, overrides: Sequence[str]) -> Scenario:
     _refuse_sooner(source, before.run, after.run)
     same = all(getattr(after.run, key) == getattr(before.run, key) for key in ("rounds", "until", "save_clients"))
     if not same and before.release is not None and before.release.follows_length:
-        text = "must not get another end where release's noise depends on how long the run is; run the scenario anew"
+        text = "must not get another end where release's noise depends on how long the run is; run the scenario again"
         raise CannotGoOn(f"{folder}: the run {text}")
     if info["status"] == "finished" and same:
         more = "time to continue, such as --set run.until.virtual_time=1000"
@@ -103,11 +103,11 @@ def _refuse_sooner(source: str, before: RunSettings, after: RunSettings) -> None
         if limit < wanted[key]:
             bound, sign = ("at most", -1) if key.endswith("at_most") else ("at least", 1)
             old = "null" if wanted[key] == math.inf else f"{bound} {wanted[key] * sign:g}"
-            text = f"must be {old}, as the run was to have, got {limit * sign:g}; take that, or run the scenario anew"
+            text = f"must be {old}, as the run was to have, got {limit * sign:g}; take that, or run the scenario again"
             problems.append(Problem(f"run.{key}", text))
     metrics = [run.until.metric if run.until else None for run in (before, after)]
     if None not in metrics and metrics[0] != metrics[1]:
-        text = f"must stay {metrics[0]!r}, got {metrics[1]!r}; run the scenario anew"
+        text = f"must stay {metrics[0]!r}, got {metrics[1]!r}; run the scenario again"
         problems.append(Problem("run.until.metric", text))
     if problems:
         raise ScenarioError(source, problems)

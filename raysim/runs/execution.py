@@ -147,7 +147,7 @@ class _Attempt:
             found = digest(final.model, self.writer.digest()) | digests(final)
             self._save_models(final, status=Status.FINISHED, digest=found)
         elif self.saver and not self.saver.reached:
-            text = f"must come to version {self.execution.until} before its end is near, but came to "
+            text = f"must reach version {self.execution.until} well before its end, but reached "
             text += f"{self.recorder.totals['steps']}; take an earlier version, or more rounds"
             raise JobFailed("fork", f"the run {text}", "")
 

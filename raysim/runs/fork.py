@@ -103,7 +103,7 @@ def _refuse_another_guarantee(source: str, before: Scenario, after: Scenario) ->
     noise = after.release is not None and after.release.follows_length
     if noise or (after.privacy is not None and before.algorithm != after.algorithm):
         text = "must keep the settings of its algorithm, and noise that does not depend on how long it is, to be forked"
-        raise CannotGoOn(f"{source}: a run with `{'release' if noise else 'privacy'}` {text}; run the scenario anew")
+        raise CannotGoOn(f"{source}: a run with `{'release' if noise else 'privacy'}` {text}; run the scenario again")
 
 
 def _require_past(run: Run, at: int) -> None:
@@ -126,11 +126,11 @@ def _refuse_another_past(source: str, before: Scenario, after: Scenario) -> None
     problems = []
     if before.has_server and before.central.trigger != after.central.trigger:
         text = f"must not change when the server steps, got {after.central.trigger} instead of {before.central.trigger}"
-        problems.append(Problem("algorithm", f"{text}; run the scenario anew"))
+        problems.append(Problem("algorithm", f"{text}; run the scenario again"))
     if not before.has_server and not before.world.synchronous:
         problems += _other_evaluations(before, after)
     if before.needs_cost and _works(before) != _works(after):
-        text = "must not change how many samples clients compute, because delays depend on that; run the scenario anew"
+        text = "must not change how many samples clients compute, because delays depend on that; run the scenario again"
         problems.append(Problem("local", text))
     if problems:
         raise ScenarioError(source, problems)
@@ -141,7 +141,7 @@ def _other_evaluations(before: Scenario, after: Scenario) -> Iterator[Problem]:
 
     Only those states of peers are kept that the evaluations of the past run need.
     """
-    why = "because peers that do not wait keep only the states that are evaluated; run the scenario anew"
+    why = "because peers that do not wait keep only the states that are evaluated; run the scenario again"
     if before.run.evaluate_every != after.run.evaluate_every:
         text = f"must stay {before.run.evaluate_every} of a fork, got {after.run.evaluate_every}, {why}"
         yield Problem("run.evaluate_every", text)

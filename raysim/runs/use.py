@@ -135,7 +135,7 @@ def export(run: Run, module: nn.Module, part: ModelPart, to: str, folder: Path) 
 
 def _hf(run: Run, module: nn.Module, part: ModelPart, folder: Path) -> None:
     if not isinstance(part, TransformersModel):
-        raise BadValue(f"must be safetensors for {part.name}, which is no model of transformers, got hf", "to")
+        raise BadValue(f"must be safetensors for {part.name}, which is not a model of transformers, got hf", "to")
     known: Any = of_library(plain(module, part), part.model_copy(update={"lora": None}))
     known.config.dtype = torch.float32
     _tokenizer(run, folder)

@@ -69,7 +69,7 @@ def transform_problems(scenario: Scenario) -> Iterator[Problem]:
     changes = scenario.topology and (scenario.world.loss or scenario.graph_changes)
     for place, one in enumerate(transforms if changes else ()):
         if getattr(one, "memory", None) == "ef21":
-            text = "must be none or ef14 where messages are lost or graphs change, for then not all neighbours"
+            text = "must be none or ef14 where messages are lost or graphs change, because then not all neighbours"
             yield Problem(f"uplink.{place}.memory", f"{text} have what ef21 adds to, got ef21")
     for place, one in enumerate(transforms if scenario.world.delay.needs_cost and not scenario.has_server else ()):
         for key in one.schedules:
@@ -124,7 +124,7 @@ def level_problems(scenario: Scenario) -> Iterator[Problem]:
                 text = f"must keep nothing of a client, whose slice of the model changes, got {one.name} with a memory"
                 yield Problem(f"{key}.{place}", f"{text}; leave the memory out")
             elif memory_of(one) == "shadow" and not shadows_each(one):
-                text = "must be client where clients have levels, for how much of the increments of the whole model"
+                text = "must be client where clients have levels, because how much of the increments of the whole model"
                 yield Problem(f"{key}.{place}.shadow", f"{text} is in a slice is not known, got all; set it")
 
 
@@ -178,7 +178,7 @@ def client_problems(scenario: Scenario) -> Iterator[Problem]:
         keeps = of_most.keep and type(own) is type(of_most)  # all clients keep states of one shape
         if own.keep != keeps:
             must, got = (str(value).lower() for value in (keeps, own.keep))  # as YAML has them
-            text = f"must be {must}, for `local.optimizer` decides who keeps what, got {got}; set it there"
+            text = f"must be {must}, because `local.optimizer` decides who keeps what, got {got}; set it there"
             yield Problem(f"{path}.local.optimizer.keep", text)
 
 

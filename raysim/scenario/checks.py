@@ -101,7 +101,7 @@ def _server_notes(scenario: Scenario) -> Iterator[str]:
             "privacy: left out, so nothing says what the noise of `release` guarantees; set privacy.delta, for example "
             "to 1e-5, and epsilon is known before training"
         )
-    personal = type(algorithm).personal is not Central.personal
+    personal = algorithm.own_model or type(algorithm).personal is not Central.personal
     if scenario.run.evaluate_clients is None and personal and not scenario.levels:  # slices are evaluated anyway
         yield (
             f"run.evaluate_clients: clients of {algorithm.name} predict with their own models, which nothing "
@@ -179,7 +179,7 @@ def _until_problems(scenario: Scenario) -> Iterator[Problem]:
     known = directions({"larger_is_better": run.directions})
     for path, metric in asked.items():
         if not scenario.data.validation:
-            text = "is read on samples that no client trains on and no result is reported on, of which there are none"
+            text = "needs validation samples, which no client trains on, got none"
             yield Problem(path, f"{text}; set data.validation to a share, such as 0.1")
         ordered = path == "run.keep_best" or (run.until and run.until.patience is not None)
         if ordered and metric not in known:

@@ -88,7 +88,7 @@ def settings_of(
     # A single text would be taken for a list of letters.
     if not isinstance(texts, Sequence) or isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
         must = 'must be a list of texts such as ["run.rounds=100"]'
-        return [], [Problem(argument, f"{must}, got {quoted(texts)}; write it so")]
+        return [], [Problem(argument, f"{must}, got {quoted(texts)}; change it")]
     found: list[tuple[str, Any]] = []
     problems = []
     for text in texts:

@@ -42,7 +42,7 @@ def list_problems(key: str, transforms: Sequence[Uplink]) -> Iterator[Problem]:
                 text = f"must come before {key}.{factors}, because what travels after low_rank are factors; move it up"
                 yield Problem(f"{key}.{place}", text)
             if isinstance(one, Remembering) and one.memory in ("ef21", "shadow") and not one.contracts:
-                text = f"must be none or ef14, for signs without a scale need not come nearer, got {one.memory}"
+                text = f"must be none or ef14, because signs without a scale need not come nearer, got {one.memory}"
                 yield Problem(f"{key}.{place}.memory", f"{text}; set scale: mean")
             if key == "uplink" and memory_of(one) == "shadow":
                 yield Problem(f"{key}.{place}.memory", "must be none, ef14 or ef21, got shadow, which is for downlink")
@@ -82,7 +82,7 @@ def downlink_problems(transforms: Sequence[Uplink]) -> Iterator[Problem]:
             text = f"must be a codec, got {one.name}, which is for uplink; leave it out"
         elif not covered[place] and isinstance(one, Remembering | Ternary):
             cure = "set it" if isinstance(one, Remembering) else "take top_k with that before it"
-            text = f"must have memory: shadow, because what {one.name} leaves of a model is no model; {cure}"
+            text = f"must have memory: shadow, because what {one.name} leaves of a model is not a model; {cure}"
         elif isinstance(one, Remembering) and memory_of(one) == "shadow" and one.shadow != shadows[0]:
             path, text = f"{path}.shadow", f"must be {shadows[0]} as that of the others, got {one.shadow}"
         if text:

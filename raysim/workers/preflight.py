@@ -163,7 +163,7 @@ def _try_single(bench: Workbench, variant: Variant, x: Tensor, y: Tensor) -> Non
             with net.evaluating(start) as module:
                 _require_outputs(module(x), *wanted)
     except Exception as error:
-        cure = "let it take one, or take local.drop_last, or a local.batch_size that leaves no rest of one"
+        cure = "accept one sample, or set local.drop_last, or a local.batch_size that leaves no mini-batch of one"
         error.add_note(f"some mini-batches hold one sample only; {cure}" if trained else "it is the last of some split")
         raise
 
@@ -218,7 +218,7 @@ def _require_outputs(
         text = f"must return {must}, got shape {got} for n = {n} inputs of shape {shape_text(shape_of(x))}"
         text += "; some batches hold one sample, so keep the axis of samples, which `squeeze()` drops" * (n == 1)
         several = (floats or padded) and len(got) > y.ndim + 1
-        why = "inputs are no text" if floats else "the last place may be padding"
+        why = "inputs are not text" if floats else "the last place may be padding"
         text += f"; {why}, so pool what it returns for each place" * several
         one = loss == "cross_entropy" and classes == 2 and outputs.numel() == n
         cure = "; return two logits, or, for one, give y as (n, 1) of 0 and 1, with data.task multi_label"

@@ -227,6 +227,6 @@ def searched(search: SearchResult) -> Searched:
         is_filled_by_tasks("coefficients", name)  # raises for all that it has
         if found.shape != search.anchor.shape:
             text = f"must have one number for each of {len(search.anchor)} anchors, got shape {tuple(found.shape)}"
-            raise BadValue(f"SearchResult: the own column {name!r} {text}")
+            raise BadValue(f"SearchResult: the custom column {name!r} {text}")
         own[name] = found.double().tolist()
     return Searched(columns, own)

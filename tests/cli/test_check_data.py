@@ -128,11 +128,11 @@ def test_metrics_and_the_loss_must_fit_data_that_are_known_once_they_are_loaded(
         ),
         (
             {"run__loss": "misfits:mean"},
-            "run.loss: must give a loss for each sample, shape (2,), got shape (); take no mean of them",
+            "run.loss: must give a loss for each sample, shape (2,), got shape (); do not average them",
         ),
         (
             {"run__loss": "misfits:wrong"},
-            "run.loss: must give losses that have a gradient, got some without; detach no outputs",
+            "run.loss: must give losses that have a gradient, got some without; do not detach outputs",
         ),
     ],
 )
@@ -227,6 +227,6 @@ def test_a_pipe_in_place_of_data_is_told_and_not_waited_for(kind: str, tmp_path:
     name, _, ending = kind.partition(".")
     file = tmp_path / f"pipe.{ending}"
     os.mkfifo(file)
-    with pytest.raises(BadInput, match=r"pipe\.\w+' cannot be read: it is no ordinary file$"), located("data"):
+    with pytest.raises(BadInput, match=r"pipe\.\w+' cannot be read: it is not a regular file$"), located("data"):
         part = Table(path=str(file), label="y") if name == "table" else Texts(path=str(file), length=8)
         part.load()

@@ -29,9 +29,9 @@ def test_jobs_of_two_workers_count_once_where_they_are_at_work_side_by_side() ->
 @pytest.mark.parametrize(
     ("table", "took", "processes", "told"),
     [
-        (BESIDE, 20.0, None, "jobs took 4.5 of 20.0 s, and Ray the others: with --local 2 up to 15.5 s less"),
-        (AFTER, 20.0, None, "jobs took 3.5 of 20.0 s, and Ray the others: with --inline up to 16.5 s less"),
-        (BESIDE, 20.0, 2, "jobs took 2.8 of 20.0 s, and Ray the others: with --inline up to 17.2 s less"),
+        (BESIDE, 20.0, None, "jobs took 4.5 of 20.0 s, and Ray the rest; --local 2 would save up to 15.5 s"),
+        (AFTER, 20.0, None, "jobs took 3.5 of 20.0 s, and Ray the rest; --inline would save up to 16.5 s"),
+        (BESIDE, 20.0, 2, "jobs took 2.8 of 20.0 s, and Ray the rest; --inline would save up to 17.2 s"),
         (BESIDE, 8.0, None, None),
     ],
 )
@@ -43,7 +43,7 @@ def test_what_would_be_sooner_follows_from_measured_times(
     times = iter([100.0, 100.0 + took])
     monkeypatch.setattr("time.perf_counter", lambda: next(times))
     found = CommandClock().sooner(Path("run"), processes=processes)
-    assert found == (told and f"{told}, for the same numbers")
+    assert found == (told and f"{told}, with the same numbers")
 
 
 def test_nothing_is_said_of_a_ray_that_was_there_before(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,10 +14,10 @@ from results.disk import CannotWrite, require_folder
 @pytest.mark.parametrize(
     ("out", "why"),
     [
-        ("file", "is no folder"),
-        ("file/below", "file is no folder"),
+        ("file", "is not a folder"),
+        ("file/below", "file is not a folder"),
         ("x" * 300, "File name too long"),
-        ("/dev/null", "/dev/null is no folder"),
+        ("/dev/null", "/dev/null is not a folder"),
         ("/".join(["x" * 200] * 30), "File name too long"),
     ],
 )

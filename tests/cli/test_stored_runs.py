@@ -98,7 +98,7 @@ def test_a_sweep_finds_what_it_has_done_before(bucket: str, tmp_path: Path) -> N
         ("gs://bucket/runs", "needs a library for gs:// that is not installed; pip install 'raysim-fl[gcs]'"),
         ("s3:/bucket/runs", "a URI must have two slashes after s3:, got one; write s3://..."),
         ("file://runs", "must be file:/// and the whole path"),
-        ("http://localhost/runs", "http is no object store"),
+        ("http://localhost/runs", "http is not an object store"),
         ("s3://no-such-bucket/runs", "The specified bucket does not exist"),
     ],
 )

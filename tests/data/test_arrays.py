@@ -223,7 +223,9 @@ def test_arrays_that_are_not_used_are_said_and_those_of_splits_beside_all_sample
     dataset = load(name="arrays", arrays={**of_splits, **beside})
     assert dataset.meaning is not None
     assert dataset.meaning.unused == ("x_val", "y_val", "version", "names_train")
-    with pytest.raises(ValueError, match=r"got 'x_test' beside y; call these x_train and y_train, or take one of both"):
+    with pytest.raises(
+        ValueError, match=r"got 'x_test' beside y; call these x_train and y_train, or remove one of them"
+    ):
         load(name="arrays", arrays={"x": X, "y": Y, "x_test": X[:5] + 1, "y_test": Y[:5]})
-    with pytest.raises(ValueError, match=r"add 'x_train', or call 'X_train' so"):
+    with pytest.raises(ValueError, match=r"add 'x_train', or rename X_train to that"):
         load(name="arrays", arrays={"X_train": X, "y_train": Y, "X_test": X, "y_test": Y})

@@ -51,7 +51,7 @@ def test_files_that_do_not_fit_are_refused_and_run_no_code(tmp_path: Path, monke
 
     write(tmp_path / "evil", False)
     np.savez(tmp_path / "evil/0.npz", data=np.array({"x": Evil()}, dtype=object))
-    with pytest.raises(ValueError, match=r"evil/0.npz' must be .* names pathlib.*no array, .*; write x and y"):
+    with pytest.raises(ValueError, match=r"evil/0.npz' must be .* names pathlib.*not an array, .*; write x and y"):
         loaded("evil")
     assert not Path("touched").exists()
     write(tmp_path / "odd", False, a=([[1]], [0]), b=([[1, 2]], [0]))

@@ -76,7 +76,7 @@ def test_files_of_systems_are_not_read_and_labels_are_whole(femnist: Path) -> No
     write_leaf(femnist / "train/more.JSON", {"zoe": ([drawing(1)], [1])})
     assert len(load("femnist", femnist).train) == known + 1
     write_leaf(femnist / "train/more.JSON", {"zoe": ([drawing(1)], [1.7])})  # type: ignore[list-item]
-    with pytest.raises(ValueError, match=r"user 'zoe' has a label 1.7, which is no whole number"):
+    with pytest.raises(ValueError, match=r"user 'zoe' has a label 1.7, which is not a whole number"):
         load("femnist", femnist)
 
 

@@ -344,7 +344,7 @@ class Places(nn.Module):
 def test_outputs_for_each_place_are_refused_unless_inputs_are_text(tmp_path: Path, length: int) -> None:
     np.savez(tmp_path / "a.npz", x=DRAW.integers(9, size=(60, length)), y=Y)
     raw = scenario({"name": "arrays", "path": str(tmp_path / "a.npz")}, model=Places())
-    with pytest.raises(RunFailed, match=r"must return logits \(n, 3\).*inputs are no text, so pool what it returns"):
+    with pytest.raises(RunFailed, match=r"must return logits \(n, 3\).*inputs are not text, so pool what it returns"):
         run(parse_scenario(raw), out=tmp_path / "o", inline=True)
     pooled = run(parse_scenario(raw | {"model": Places(pooled=True)}), out=tmp_path / "p", inline=True)
     text = run(parse_scenario(override(raw, data__inputs="tokens")), out=tmp_path / "t", inline=True)

@@ -103,7 +103,7 @@ def test_a_single_label_cannot_be_wrong_but_random() -> None:
         return federate(data, NoServerData(), seed=0).train.y
 
     assert not labels("random").any()
-    with pytest.raises(BadInput, match=r"data.label_noise: must be 0, because there is no other label than one"):
+    with pytest.raises(BadInput, match=r"data.label_noise: must be 0, because there is only one label"):
         labels("wrong")
 
 

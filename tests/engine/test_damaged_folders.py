@@ -107,7 +107,7 @@ def test_a_checkpoint_of_a_stranger_that_names_other_files_is_told(early: Path, 
     folder = Path(shutil.copytree(early, tmp_path / early.name))
     file = folder / "checkpoint" / "checkpoint.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"digests": {"../../../../dev/zero": "0"}}))
-    with pytest.raises(DamagedCheckpoint, match="which is no file that raysim writes there"):
+    with pytest.raises(DamagedCheckpoint, match="which is not a file that raysim writes there"):
         raysim.resume(folder, inline=True)
 
 

@@ -168,7 +168,7 @@ def test_in_a_sweep_a_run_that_diverges_stops_no_other_and_is_not_run_again(tmp_
     again = run_all(plan.scenarios(), out=tmp_path / "runs", inline=True, parallel=1)
     assert [outcome.status for outcome in again] == ["done before", "done before"]
     told = command("sweep", tmp_path / "sweep.yaml", "--set", "algorithm.what=loss,none", "--out", tmp_path, "--inline")
-    assert f"diverged what=loss: {TOLD}; what mostly helps: a smaller local.lr " in told.stdout
+    assert f"diverged what=loss: {TOLD}; what usually helps: a smaller local.lr " in told.stdout
 
 
 @pytest.mark.usefixtures("here")

@@ -106,7 +106,7 @@ def test_runs_that_are_not_finished_are_named_and_left_out(tmp_path: Path) -> No
 def test_if_no_run_is_finished_there_is_nothing_to_compare(tmp_path: Path) -> None:
     made(tmp_path / "a", FEDAVG, [0.5], status="interrupted")
     assert refused(tmp_path) == (
-        f"{tmp_path / 'a'}: interrupted; left out\nruns: must be over to be compared, got none; add --unfinished\n"
+        f"{tmp_path / 'a'}: interrupted; left out\nruns: must have ended to be compared, got none; add --unfinished\n"
     )
 
 

@@ -104,8 +104,8 @@ def test_a_first_run_is_waited_for_in_a_terminal_and_asked_for_elsewhere(
     monkeypatch.setattr("raysim.cli.watch.Terminal", lambda: screen)
     monkeypatch.setattr("raysim.cli.watch.time.sleep", lambda seconds: made(tmp_path / "runs" / "r", rows(0.1, 0.5)))
     assert command("watch", tmp_path / "runs").exit_code == 0
-    waited, _, shown = screen.file.getvalue().partition("; Ctrl-C ends this")
-    assert "waits for a first run in" in waited and "accuracy" in shown
+    waited, _, shown = screen.file.getvalue().partition("; Ctrl-C stops")
+    assert "waiting for a first run in" in waited and "accuracy" in shown
 
 
 def test_runs_on_a_store_are_listed_and_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,9 +71,9 @@ def test_files_that_hold_no_scenario_are_clear_errors(tmp_path: Path, text: str 
 def test_a_file_that_is_missing_or_a_folder_is_a_clear_error(tmp_path: Path) -> None:
     missing, devices = (
         (tmp_path / "no.yaml", "No such file or directory"),
-        (Path("/dev/zero"), "it is no ordinary file"),
+        (Path("/dev/zero"), "it is not a regular file"),
     )
-    for path, expected in (missing, devices, (tmp_path, "it is no ordinary file")):
+    for path, expected in (missing, devices, (tmp_path, "it is not a regular file")):
         with pytest.raises(ScenarioError) as caught:
             load_scenario(path)
         assert str(caught.value).startswith(f"{path}: cannot be read: {expected}")

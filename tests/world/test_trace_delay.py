@@ -153,7 +153,7 @@ def test_a_check_opens_ordinary_files_only_and_fetches_nothing(tmp_path: Path) -
         return digits(world={"dispatch": {"per_round": 4}, "delay": {"name": "trace", "path": path}})
 
     for path in (str(tmp_path / "pipe"), "/dev/zero"):
-        with pytest.raises(ScenarioError, match="it is no ordinary file"):
+        with pytest.raises(ScenarioError, match="it is not a regular file"):
             parse_scenario(with_file(path))
     remote = parse_scenario(with_file("memory://nowhere/trace.csv"))
     with pytest.raises(ScenarioError, match=r"nowhere/trace\.csv: cannot be read"):

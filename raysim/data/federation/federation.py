@@ -224,7 +224,7 @@ def _labels(data: Source, dataset: Dataset, held: Holdings, seed: int) -> np.nda
     if dataset.loss != "cross_entropy" or dataset.train.y.ndim > 1:
         raise BadValue("must be 0, because these data have no label for each sample; leave it out", "label_noise")
     if dataset.num_classes < 2 and data.noisy_labels == "wrong":
-        raise BadValue("must be 0, because there is no other label than one; leave it out", "label_noise")
+        raise BadValue("must be 0, because there is only one label; leave it out", "label_noise")
     if len(distinct(held.rows, len(dataset.train))) < len(held.rows):
         text = "must be 0 where a sample is held several times: it has one label, which is wrong for all who hold it"
         raise BadValue(f"{text}; leave it out, or `overlap`", "label_noise")

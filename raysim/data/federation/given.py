@@ -73,11 +73,11 @@ class Indices(Partitioner):
         if Path(self.path).suffix == ".npz":
             arrays = load_npz(self.path)
             if "client" not in arrays:
-                raise BadValue(f"{self.path!r} must hold an array `client`, got {sorted(arrays)[:5]!r}; name it so")
+                raise BadValue(f"{self.path!r} must hold an array `client`, got {sorted(arrays)[:5]!r}; rename it")
             return _by_client(_integers(arrays["client"], "the array `client`"), samples)
         found = _read_json(location(self.path).expanduser())
         if not isinstance(found, list):
-            raise BadValue(f"{self.path!r} must hold a list of lists, got {type(found).__name__}; write it so")
+            raise BadValue(f"{self.path!r} must hold a list of lists, got {type(found).__name__}; change it")
         return [_integers(part, f"client {client}") for client, part in enumerate(found)]
 
 

@@ -57,15 +57,15 @@ class Arrays(RawSamples):
         if set(wanted) <= arrays.keys():
             if both := [name for name in of_splits if name in arrays]:
                 text = f"must hold {' and '.join(wanted)}, or those of the splits, got {both[0]!r} beside y"
-                raise BadValue(f"{text}; call these {' and '.join(of_splits[: len(wanted)])}, or take one of both away")
+                raise BadValue(f"{text}; call these {' and '.join(of_splits[: len(wanted)])}, or remove one of them")
             split, unused = _split(arrays, "", names)
             return self.made_of(split, None, unused)
         for key in of_splits:
             if key not in arrays:
                 must = f"{', '.join(of_splits[:-1])} and {of_splits[-1]}, or {', '.join(wanted[:-1])} and y"
-                other = next((name for name in arrays if name.lower() == key), "what it is")
+                other = next((name for name in arrays if name.lower() == key), "the array")
                 text = f"must hold {must}, of which a share tests, got {sorted(arrays)!r}"
-                raise BadValue(f"{text}; add {key!r}, or call {other!r} so")
+                raise BadValue(f"{text}; add {key!r}, or rename {other} to that")
         (train, others), (test, more) = _split(arrays, "_train", names), _split(arrays, "_test", names)
         unused = [name for name in arrays if not name.endswith(("_train", "_test"))]
         return self.made_of(train, test, [*unused, *others, *more])

@@ -111,7 +111,7 @@ def read_splits(path: str) -> dict[str, "datasets.Dataset"]:
     try:
         import datasets
     except ImportError as error:
-        raise BadValue(f"the package `datasets` must be there, and is not; {extra('huggingface')}") from error
+        raise BadValue(f"needs the package `datasets`, which is not installed; {extra('huggingface')}") from error
     folder = location(path).expanduser()
     if not folder.is_dir():
         cure = "save the data set there: load_dataset(...).save_to_disk(path)"

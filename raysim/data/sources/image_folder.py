@@ -54,13 +54,13 @@ class ImageFolder(Images):
         if empty := set(range(len(classes))) - set(samples.y.tolist()):
             raise BadValue(
                 f"{classes[min(empty)]!r} in {str(train)!r} must hold images of its class, named *.png, *.jpg and the "
-                "like, but holds none; put them there, or take the folder away"
+                "like, but holds none; put them there, or remove the folder"
             )
         if not of_test:
             of_train, tests = tested(samples, self.test_share)
         elif strangers := sorted(set(self._classes_of(of_test[0], f"take {of_test[0].name!r} away")) - set(classes)):
             text = f"{str(of_test[0])!r} must have folders of the classes in {str(train)!r} only"
-            raise BadValue(f"{text}, got {strangers[0]!r}; name it as its class there, or take it away")
+            raise BadValue(f"{text}, got {strangers[0]!r}; name it as its class there, or remove it")
         else:
             of_train, tests = samples, self._listed(of_test[0], classes)
         dataset = self.dataset(of_train, tests, len(classes))

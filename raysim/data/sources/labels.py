@@ -53,7 +53,7 @@ def questions(ys: Sequence[np.ndarray], said: Said) -> list[Open]:
     last = int(values[-1])
     text = f"must say which of the labels {shown(values)} up to {last} is none, or that some do not occur"
     answers = {
-        f"ignore: {last}": f"{last} is no label: no loss and no metric counts it",
+        f"ignore: {last}": f"{last} is not a label: no loss and no metric counts it",
         f"num_classes: {last + 1}": f"labels are 0 to {last}, of which some do not occur",
     }
     two = f"give y == {last} if it is the second of two classes, or " if values.tolist() == [0, last] else ""
@@ -81,7 +81,7 @@ def _of_one(y: np.ndarray) -> Open:
         answers[f"num_classes: {last + 1}"] = f"classes 0 to {last}, of which some may not occur"
     odd = values[0] if values[0] < 0 else values[-1]
     if y.dtype.kind in "iu" and not _fill(values) and _fill(values[values != odd]):
-        answers[f"ignore: {odd}"] = f"{odd} is no label, and its samples are left out"
+        answers[f"ignore: {odd}"] = f"{odd} is not a label, and its samples are left out"
     return Open("task", text, answers)
 
 

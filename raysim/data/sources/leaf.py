@@ -38,7 +38,7 @@ def read_users(folder: Path, convert: Convert) -> dict[str, Samples]:
             by_user = json.loads(file.read_bytes())["user_data"]
             for user, samples in by_user.items():
                 if part := [one for one in samples["y"] if isinstance(one, float) and not one.is_integer()]:
-                    raise ValueError(f"user {user!r} has a label {part[0]}, which is no whole number")
+                    raise ValueError(f"user {user!r} has a label {part[0]}, which is not a whole number")
                 x, y = convert(samples["x"], samples["y"])
                 if len(x) != len(y):
                     raise ValueError(f"user {user!r} has {len(x)} x and {len(y)} y")

@@ -68,7 +68,7 @@ class PlainUnpickler(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         if module.partition(".")[0] not in ("numpy", "_codecs") or name not in self._known:
-            raise pickle.UnpicklingError(f"it names {module}.{name}, which is no array, and could run code")
+            raise pickle.UnpicklingError(f"it names {module}.{name}, which is not an array, and could run code")
         return self._known[name]
 
 

@@ -172,7 +172,7 @@ class Source(Part):
             found = [f"partition {self.partition.name}: needs {by!r}, and {self.name} has {has}; take iid"]
         if self.local_test == "test" and not self.has_test_set:
             text = f"`local_test` must be a share, because {self.name} has no test set, got 'test'"
-            found.append(f"{text}; take 0.2, say")
+            found.append(f"{text}; take 0.2, for example")
         if self.participants == 0:
             found.append(f"`unseen` must leave a client of {self.clients} that trains, got {self.unseen:g}; lower it")
         if self.unseen and self.participants == self.clients:

@@ -179,7 +179,7 @@ class Table(Source):
         categorical = f"categorical: {_yaml([*self.categorical, *texts])}"
         answers = {
             categorical: "each value becomes a feature of 0 or 1",
-            f"features: {_yaml(others)}" if self.features else all_left_out: "they are no features",
+            f"features: {_yaml(others)}" if self.features else all_left_out: "they are not features",
         }
         if not {*others} - {*nameless}:  # nothing would be left
             answers = {categorical: answers[categorical]}
@@ -195,7 +195,7 @@ class Table(Source):
             texts = column.to_pylist() if self._of_csv else []
             if self.task == "regression" or any(is_number(text) or is_number(text, ",") for text in texts):
                 must = "numbers for regression" if self.task else "all numbers or all texts"
-                text = f"labels must be {must}, got {cell!r} in {some.place(row)}, which is no number"
+                text = f"labels must be {must}, got {cell!r} in {some.place(row)}, which is not a number"
                 answers = {"task: classes": "each text is a class", **self._commas(cell)}
                 yield Open("task", text, answers, "correct the cell, or ")
                 return

@@ -122,7 +122,7 @@ class Stratified(Policy):
             assert candidates.labels is not None
             if candidates.labels.shape[1] == 1:
                 raise BadInput(
-                    "world.dispatch.policy.by", "must be size, because clients' samples have no labels, or one"
+                    "world.dispatch.policy.by", "must be size, because clients' samples have no labels, or only one"
                 )
             most: NDArray[np.int64] = candidates.labels.argmax(axis=1)
             return most
