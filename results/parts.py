@@ -20,6 +20,7 @@ from results.schemas import OWN, own_names, with_own
 from results.tables import DamagedTable, opened
 
 _NAME = re.compile(r"(\.?\d{6}-)?\d{6}\.parquet")  # of parts, and of merged files, also hidden ones
+FEW = 1000  # rows for which the codec's start would take as long as the rest
 GROUP_ROWS = 1 << 18  # about how many rows a row group of a merged file has; they are in memory together
 
 
@@ -56,7 +57,7 @@ def schema_of(table: str, files: Sequence[Path]) -> pa.Schema:
 def write_part(run: Path, table: str, serial: int, rows: pa.Table) -> None:
     """Writes rows as the part file with this serial number."""
     with replacing(run / table / f"{serial:06d}.parquet") as hidden:
-        pq.write_table(rows, hidden, **_options(rows.schema))
+        pq.write_table(rows, hidden, **_options(rows.schema) | ({"compression": "snappy"} if len(rows) < FEW else {}))
 
 
 def compact(run: Path, table: str, schema: pa.Schema) -> None:

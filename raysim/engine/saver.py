@@ -43,6 +43,7 @@ class Saver:
         self._until = until
         self.reached = False  # whether that version is there, and the run must stop
         self._last: Happened | None = None  # the last happening that was written since the start
+        self._unwritten: Checkpoint | None = None  # the last one, until all rows are in files
         self._whole = True  # False while a happening is being written
         self._open = True  # whether what was written would be the same if the run were longer
         self._files = _Files(self._folder, checkpoint, simulation.committed)
@@ -58,12 +59,19 @@ class Saver:
         self._whole = False
 
     def end(self) -> None:
-        """Called when what is written from now on would differ in a longer run. Makes the run's last checkpoint."""
+        """Called when what is written from now on would differ in a longer run. Makes the run's last checkpoint, which
+        `close` writes: rows that are flushed only once make one file for each table."""
         if self._open:
             wanted = self._wanted.at_end
             if wanted is True or (wanted == "auto" and self._is_cheap()):
-                self.save()
+                self.save(flushed=False)
             self._open = False
+
+    def close(self) -> None:
+        """Called when all rows are in files. Writes the run's last checkpoint, if `end` made one."""
+        if self._unwritten:
+            self._write(self._unwritten)
+            self._unwritten = None
 
     def after(self, happening: Happened, change: Change, mark: Mark | None, *, best: bool = False) -> None:
         """Called after a happening was written. change: what it changes. mark: given if it ends a round. best: whether
@@ -91,8 +99,8 @@ class Saver:
         records = self._files.missing(self._simulation.committed)
         return len(records) * self._record_s <= SHARE * (self._simulation.stopwatch.seconds - self._saved_s)
 
-    def save(self) -> None:
-        """Makes a checkpoint of what was written so far.
+    def save(self, *, flushed: bool = True) -> None:
+        """Makes a checkpoint of what was written so far. flushed: whether it is written now, and rows before it.
 
         Does nothing if nothing was written since the last one, at the end of the run, or if the run was interrupted
         while it wrote rows.
@@ -104,9 +112,8 @@ class Saver:
         for kept in committed.records.values():
             while kept.value.job is not None:
                 self._pool.wait()
-        self._recorder.writer.flush()
         added = self._files.add(self._pool, committed)
-        Checkpoint(
+        checkpoint = Checkpoint(
             folder=self._folder,
             happenings=self._happenings,
             version=happened.version,
@@ -118,14 +125,22 @@ class Saver:
             memory={"recorder": self._recorder.memory(), "simulation": self._simulation.memory()},
             files=self._files.index(committed),
             digests=self._files.digests,
-        ).write()
-        self._files.delete_old()
+        )
+        if flushed:
+            self._recorder.writer.flush()
+            self._write(checkpoint)
+        else:
+            self._unwritten = checkpoint
         self._saved_s = stopwatch.seconds
         took = self._saved_s - began
         self._record_s = took / added if added else self._record_s
         self._next_s = self._saved_s + max(self._wanted.every_s or 0.0, took / SHARE)
         self._next_round = happened.round + 1 + (self._wanted.every_rounds or 0)
         self._last = None
+
+    def _write(self, checkpoint: Checkpoint) -> None:
+        checkpoint.write()
+        self._files.delete_old()
 
 
 class _Files:

@@ -214,6 +214,8 @@ class _Attempt:
         try:
             try:
                 self.writer.close()
+                if self.saver:
+                    self.saver.close()
             finally:
                 self.record = replace(self.record, rows=self.writer.written)
             self.record.write(self.folder)

@@ -38,9 +38,19 @@ class Become(Setup):
 
     federation: Value[Federation]
     files: Mapping[str, str] = field(default_factory=dict)  # fingerprints of what models read, where data are loaded
+    built: dict[str, ServerWorker | PeersWorker] = field(default_factory=dict)  # in this process, by device
 
     def build(self, worker: Workshop) -> ServerWorker | PeersWorker:
-        """Raises BadInput if a model would read other files on this node."""
+        """Returns a worker, the same one for groups that share a process, because no call has an effect on later ones.
+
+        Raises BadInput if a model would read other files on this node.
+        """
+        kind = worker.device.type
+        if kind not in self.built:
+            self.built[kind] = self._new(worker)
+        return self.built[kind]
+
+    def _new(self, worker: Workshop) -> ServerWorker | PeersWorker:
         for path, mark in self.files.items():
             if fingerprint(path) != mark:
                 text = f"must read the same files on all nodes, got others, or none, at {path} on one of them"

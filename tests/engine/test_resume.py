@@ -184,6 +184,12 @@ def test_a_finished_run_can_be_extended(name: str, tmp_path: Path) -> None:
     assert done >= (rounds - 5 if RUNS[name].get("world", {}).get("synchronous", True) else 0)
 
 
+def test_a_last_checkpoint_cuts_no_table_into_parts(tmp_path: Path) -> None:
+    result = raysim.run(digits(run__checkpoint__at_end=True), out=tmp_path, inline=True)
+    assert (result.folder / "checkpoint" / "checkpoint.json").is_file()
+    assert {part.name for part in result.folder.glob("*/*.parquet")} == {"000000.parquet"}
+
+
 @pytest.mark.parametrize("dear", [True, False])
 def test_a_last_checkpoint_that_would_take_long_is_left_out(
     dear: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
