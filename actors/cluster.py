@@ -8,16 +8,15 @@ from typing import Any
 import ray
 from ray.exceptions import ObjectLostError, OutOfMemoryError, RayActorError, RayError, RayTaskError
 
-from actors.actors import Actors, end
+from actors.actors import Actors, RayHost, end, process
 from actors.crew import Crew, Crews
 from actors.host import Done, Failure, Host, Ready
 from actors.job import Content, Job, Outcome, Setup, Value
 from actors.placement import is_alive
 from actors.pool import Group, JobFailed, Pool, ValuesLost
 from actors.process import Process
-from actors.queue import Queue, choose
-from actors.recovery import Recovery, Watch
-from actors.worker import RayHost, Worker, process
+from actors.queue import Queue
+from actors.worker import Worker, choose
 
 POLL_S = 0.5  # how often `wait` looks for an interruption
 
@@ -32,11 +31,9 @@ class RayPool(Pool):
         self._actors = actors
         self._interrupted = False
         self._end = math.inf  # when `wait` raises KeyboardInterrupt, by time.monotonic
-        self._crews = Crews()
-        self._here: dict[str, Host] = {}  # by group without workers
-        self._watch = Watch(self._crews, wait_s)
         self._queue = Queue()
-        self._recovery = Recovery(self._crews, self._queue, self.warnings.append)
+        self._crews = Crews(self._queue, self.warnings.append, wait_s)
+        self._here: dict[str, Host] = {}  # by group without workers
 
     # --- workers ------------------------------------------------------------------------------------------------------
 
@@ -74,7 +71,7 @@ class RayPool(Pool):
         answer = self._here[job.group].call(job.request, None, [1] * len(references), *contents)
         done, *left = answer if job.values else [answer]
         if isinstance(done, Failure):
-            raise JobFailed(job.label, done.cause, done.traceback, done.memory, done.frames)
+            raise JobFailed(job.label, *done)
         for value, reference in zip(job.needs, references, strict=True):
             value.content = reference  # in place of the content, which the host has put there
         for value, content in zip(job.values, left, strict=True):
@@ -141,7 +138,7 @@ class RayPool(Pool):
         if came:
             self._take_all(running)
             self._hand_out()
-        self._watch.look()
+        self._crews.look()
         return came
 
     def _take_all(self, running: list[Any]) -> None:
@@ -165,22 +162,22 @@ class RayPool(Pool):
         try:
             result = ray.get(reference)
         except ObjectLostError as error:  # caught first, because the error is of both classes if an argument was lost
-            self._recovery.lost(worker, reference, error)
+            self._crews.lost(worker, reference, error)
             return
         except RayTaskError as error:
             raise JobFailed(label, str(error.cause), str(error)) from error
         except RayActorError as error:
-            self._recovery.replace(worker, str(error), blame=worker.node_id is None or is_alive(worker.node_id))
+            self._crews.replace(worker, str(error), blame=worker.node_id is None or is_alive(worker.node_id))
             return
         except OutOfMemoryError as error:
-            self._recovery.low_on_memory(worker, error)
+            self._crews.low_on_memory(worker, error)
             return
         except RayError as error:
             raise JobFailed(label, f"{type(error).__name__}: {error}", "") from error
         if isinstance(result, Failure) and not (job and job.done):  # already done, by the first member of the gang
-            raise JobFailed(label, result.cause, result.traceback, result.memory, result.frames)
+            raise JobFailed(label, *result)
         del worker.calls[reference]
-        self._watch.moved = time.monotonic()
+        self._crews.moved = time.monotonic()
         if job is None:
             self._came(worker, result)
         elif not job.together or worker is self._crews.of(worker).workers[0]:  # only the first member's answer counts

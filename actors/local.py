@@ -16,7 +16,8 @@ from actors.job import Content, Job, Outcome, Setup, Value, values_of
 from actors.parcel import Folders, Parcel, owned
 from actors.pool import ATTEMPTS, Group, JobFailed, Pool
 from actors.process import Process
-from actors.queue import DEPTH, Queue
+from actors.queue import Queue
+from actors.worker import least_busy
 
 
 class Order(NamedTuple):
@@ -59,6 +60,11 @@ class LocalWorker(Child):
     def is_set_up(self) -> bool:
         """Whether it can be given jobs."""
         return all(isinstance(call, Job) for call in self.calls)
+
+    @property
+    def jobs(self) -> list[Job[Any, Any]]:
+        """The jobs that it was given and has not done."""
+        return [call for call in self.calls if isinstance(call, Job)]
 
     def follow(self, order: Order, job: Job[Any, Any] | None = None) -> None:
         """Sends an order. job: what it is for; None for a set-up."""
@@ -131,15 +137,14 @@ class LocalPool(Pool):
         groups = [order.group for order in self._beginning if order.method is Host.open]
         for group in reversed(groups):
             while job := self._queue.first(group):
-                there = (worker for worker in self._workers if worker.is_set_up)
-                worker = min(there, key=lambda worker: len(worker.calls), default=None)
-                few = job.attempts or sum(map(self._queue.ready, groups)) < len(self._workers)
-                if worker is None or len(worker.calls) >= (1 if few else DEPTH):
+                few = sum(map(self._queue.ready, groups)) < len(self._workers)
+                there = [worker for worker in self._workers if worker.is_set_up]
+                found = least_busy(there, idle=few or bool(job.attempts))
+                if not found:
                     return  # few jobs wait for an idle process, lest they queue behind another while one falls idle
                 self._queue.give(job)
-                worker.follow(
-                    Order(group, Host.call, (job.request, None, [1] * len(job.needs)), _parcels(job.needs)), job
-                )
+                asked = (job.request, None, [1] * len(job.needs))
+                found[0].follow(Order(group, Host.call, asked, _parcels(job.needs)), job)
 
     # --- what comes back ----------------------------------------------------------------------------------------------
 
@@ -166,7 +171,7 @@ class LocalPool(Pool):
         answer, parcels = (message.failure, []) if isinstance(message, Raised) else message
         if isinstance(answer, Failure):
             label = call.label if isinstance(call, Job) else f"{call.group}-{worker.number}: set-up"
-            raise JobFailed(label, answer.cause, answer.traceback, answer.memory, answer.frames)
+            raise JobFailed(label, *answer)
         if isinstance(call, Job):
             self._finish(call, worker, answer, parcels)
         elif isinstance(answer, Ready):
@@ -185,14 +190,13 @@ class LocalPool(Pool):
 
         Raises JobFailed if the job that it was at has ended too many processes, or if none lives to be set up.
         """
-        jobs = [call for call in dead.calls if isinstance(call, Job)]
-        if not dead.is_set_up:
-            self._deaths += 1
+        if dead.is_set_up:
+            dead.jobs[0].attempts += 1
         else:
-            jobs[0].attempts += 1
+            self._deaths += 1
         if self._deaths == ATTEMPTS:
             raise JobFailed(f"{dead.name}: set-up", f"it died {ATTEMPTS} times; the last time: {cause}", "")
-        for job in jobs:
+        for job in dead.jobs:
             if job.attempts == ATTEMPTS:
                 raise JobFailed(job.label, f"its worker died {ATTEMPTS} times; the last time: {cause}", "")
             self._queue.add(job)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
-from actors.fault import Frame, Memory, describe, exhausted, frames_of, trace
-from actors.host import timed
+from actors.fault import Frame, Memory
+from actors.host import Failure, timed
 from actors.interrupt import allowing
 from actors.job import Content, Gang, Job, Left, Outcome, Request, Result, Setup, Value, values_of
 from actors.process import Machine, Process, this_machine
@@ -33,7 +33,7 @@ class JobFailed(Exception):
     @classmethod
     def by(cls, error: BaseException, label: str) -> Self:
         """Returns the JobFailed of a job that raised an error."""
-        return cls(label, describe(error), trace(error), exhausted(error), frames_of(error))
+        return cls(label, *Failure.by(error))
 
     def __str__(self) -> str:
         return f"{self.label}: {self.cause}"

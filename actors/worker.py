@@ -1,94 +1,15 @@
-"""A worker on Ray: an actor that hosts it, and what the pool knows of it."""
+"""What a pool knows of a worker, and which worker gets the next job."""
 
-import threading
 import time
-from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
-import ray
-
-from actors.host import Host
-from actors.job import Gang, Job, Seat
+from actors.job import Job
 from actors.process import Process
+from actors.queue import Queue
 
-
-class Mailbox:
-    """What the members of a gang have passed to this one, by the number of the exchange."""
-
-    def __init__(self) -> None:
-        self._passed: dict[int, dict[int, Any]] = defaultdict(dict)
-        self._changed = threading.Condition()
-
-    def put(self, number: int, rank: int, passed: Any) -> None:
-        with self._changed:
-            self._passed[number][rank] = passed
-            self._changed.notify_all()
-
-    def take(self, number: int, size: int) -> list[Any]:
-        """Waits until so many have passed something, and returns it in order of rank."""
-        with self._changed:
-            self._changed.wait_for(lambda: len(self._passed[number]) == size)
-            return [passed for _, passed in sorted(self._passed.pop(number).items(), key=lambda item: item[0])]
-
-
-class Members(Gang):
-    """A gang of several actors, as one of them sees it. It waits for others; if one dies, the pool ends all of them."""
-
-    def __init__(self, seat: Seat, mail: Mailbox) -> None:
-        self.rank, self.size = seat.rank, len(seat.members)
-        self._others = [member for rank, member in enumerate(seat.members) if rank != seat.rank]
-        self._mail, self._number = mail, 0
-
-    def gather(self, mine: Any) -> list[Any]:
-        self._number += 1
-        for other in self._others:
-            other.receive.remote(self._number, self.rank, mine)
-        self._mail.put(self._number, self.rank, mine)
-        return self._mail.take(self._number, self.size)
-
-
-class RayHost(Host):
-    """The class of the actors: a Host that knows its node. Each group has a subclass with its name."""
-
-    def node(self) -> str:
-        """Returns Ray's id of its node. It answers as soon as it runs."""
-        node: str = ray.get_runtime_context().get_node_id()
-        return node
-
-    @ray.method(concurrency_group="beside")
-    def receive(self, number: int, rank: int, passed: Any) -> None:
-        """Takes what another member of its gang passed, in a thread beside that of jobs."""
-        self._mail.put(number, rank, passed)
-
-    def _forget(self) -> None:
-        super()._forget()
-        self._mail = Mailbox()
-        self._gang: Members | None = None
-
-    def gang(self, seat: Seat | None) -> Gang:
-        if seat is None:
-            return super().gang(seat)
-        if self._gang is None:  # if a member of a gang dies, all are replaced
-            self._gang = Members(seat, self._mail)
-        return self._gang
-
-    def where(self) -> str:
-        """Returns the node, where there are several: a file may be on some of them only."""
-        several = sum(node["Alive"] for node in ray.nodes()) > 1
-        return f"on node {ray.util.get_node_ip_address()}" if several else ""
-
-
-def actor_class(group: str) -> Any:
-    """Returns the actor class of a group. Its name, such as Client, is the workers' role in Ray's dashboard."""
-    remote: Any = ray.remote  # its types lack this option
-    return remote(concurrency_groups={"beside": 1})(type(group.capitalize(), (RayHost,), {"__module__": __name__}))
-
-
-def process() -> Process:
-    """Describes the process of an actor."""
-    given = ray.get_runtime_context().get_accelerator_ids().get("GPU", [])
-    return Process.this(ray.util.get_node_ip_address(), given)
+DEPTH = 2  # jobs that a worker has at a time: the arguments of the next travel while the first runs
 
 
 @dataclass(eq=False)
@@ -124,3 +45,49 @@ class Worker:
     def node(self) -> str:
         """The address of its node; empty until it is known."""
         return self.process.node if self.process else ""
+
+
+class Taker(Protocol):
+    """A worker of any pool, to which jobs are given."""
+
+    @property
+    def is_set_up(self) -> bool: ...
+    @property
+    def jobs(self) -> Sequence[Job[Any, Any]]: ...
+
+
+TakerT = TypeVar("TakerT", bound=Taker)
+
+
+def choose(queue: Queue, group: str, workers: Sequence[TakerT]) -> tuple[Job[Any, Any] | None, list[TakerT]]:
+    """Returns the group's next job, if one can be given, and the workers that get it: one, or all for a job of a gang.
+
+    While many jobs are ready, each worker holds a next job beside the one that it runs. When fewer are ready than there
+    are workers, a job waits for an idle worker, lest it queues behind another job while a worker falls idle. workers:
+    those of the group.
+    """
+    there = [worker for worker in workers if worker.is_set_up]
+    if job := queue.first(group):
+        if job.together and len(workers) > 1:  # members of a gang wait for each other
+            free = len(there) == len(workers) and not any(worker.jobs for worker in there)
+            return job, there if free else []
+        return job, least_busy(there, idle=bool(job.attempts) or queue.ready(group) < len(there))
+    job = queue.ahead(group)
+    if job is None or job.attempts or (job.together and len(workers) > 1):
+        return None, []
+    # A worker has one job at most whose values are not there yet, lest jobs queue there while others are idle.
+    return job, least_busy([worker for worker in there if not any(map(queue.waits, worker.jobs))])
+
+
+def least_busy(workers: Sequence[TakerT], *, idle: bool = False) -> list[TakerT]:
+    """Returns the worker that gets a job, in a list; an empty list if the job must wait. idle: for one without jobs."""
+    worker = max(workers, key=_free, default=None)
+    return [] if worker is None or not _free(worker) or (idle and worker.jobs) else [worker]
+
+
+def _free(worker: Taker) -> int:
+    """Returns how many more jobs a worker can be given.
+
+    A job whose worker died is done without others beside it, so that a second death shows that this job is the cause.
+    """
+    return 0 if any(job.attempts for job in worker.jobs) else DEPTH - len(worker.jobs)

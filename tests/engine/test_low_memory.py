@@ -32,16 +32,16 @@ def test_a_run_on_a_node_without_memory_says_what_to_change(tmp_path: Path) -> N
 def test_a_worker_is_replaced_until_it_is_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
     from ray.exceptions import OutOfMemoryError
 
-    from actors.recovery import Recovery
+    from actors.crew import Crews
 
     told: list[str] = []
     unused: Any = None
-    recovery = Recovery(unused, unused, told.append)
+    crews = Crews(unused, told.append, 0.0)
     error = OutOfMemoryError("A worker was killed.")
     worker: Any = SimpleNamespace(name="client-0")
     causes: list[str] = []
-    monkeypatch.setattr(recovery, "replace", lambda worker, cause: causes.append(cause))
-    recovery.low_on_memory(worker, error)
+    monkeypatch.setattr(crews, "replace", lambda worker, cause: causes.append(cause))
+    crews.low_on_memory(worker, error)
     assert (causes, told) == (
         ["its node ran low on memory, and Ray ended it"],
         ["client-0: its node ran low on memory, and Ray ended it"],
@@ -50,7 +50,7 @@ def test_a_worker_is_replaced_until_it_is_in_vain(monkeypatch: pytest.MonkeyPatc
     def in_vain(worker: Any, cause: str) -> None:
         raise JobFailed("train", f"its worker died 3 times; the last time: {cause}", "")
 
-    monkeypatch.setattr(recovery, "replace", in_vain)
+    monkeypatch.setattr(crews, "replace", in_vain)
     with pytest.raises(JobFailed) as caught:
-        recovery.low_on_memory(worker, error)
+        crews.low_on_memory(worker, error)
     assert caught.value.memory == "node"
