@@ -28,8 +28,7 @@ from raysim.parts.errors import located
 from raysim.scenario import Scenario
 from raysim.scenario.resources import Nodes
 from raysim.terms import Moment
-from raysim.workers.shared_requests import CLIENT, LOADER, SERVER
-from raysim.workers.workshop import Become, Workshop
+from raysim.workers.workshop import CLIENT, LOADER, SERVER, Become, Workshop
 from raysim.world.clock import Horizon
 from raysim.world.server_happening import Closed, Ended, Happening, Stepped
 from results import Writer

@@ -10,7 +10,7 @@ from raysim.engine.recorder import Recorder
 from raysim.engine.rows import when
 from raysim.engine.saver import Saver
 from raysim.engine.simulation import Change, HappeningT, PendingT, Simulation
-from raysim.workers.shared_requests import CLIENT
+from raysim.workers.workshop import CLIENT
 
 JOBS_AHEAD = 6  # jobs that may be submitted and not yet done, for each client actor: more keep all of them busy, fewer
 # keep fewer model versions and updates in memory

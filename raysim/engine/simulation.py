@@ -12,8 +12,7 @@ from raysim.engine.rows import Happened
 from raysim.scenario import Scenario
 from raysim.terms import ClientState, Wire
 from raysim.workers.replies import Described
-from raysim.workers.shared_requests import LOADER, DescribeRequest, LoadRequest
-from raysim.workers.workshop import Become
+from raysim.workers.workshop import LOADER, Become, DescribeRequest, LoadRequest
 
 HappeningT = TypeVar("HappeningT", bound=Happened)  # something on a timeline, such as a server step
 PendingT = TypeVar("PendingT", bound="Pending")  # the jobs of a happening

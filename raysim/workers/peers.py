@@ -33,13 +33,12 @@ from raysim.workers.peer_requests import (
 from raysim.workers.records import diverged, not_finite
 from raysim.workers.replies import Apart, ClientWire, Evaluated, MixedPeer, TrainedMember, WorkCost
 from raysim.workers.sending import DrawKey
-from raysim.workers.shared_requests import CostHandler
 from raysim.workers.workbench import EVALUATING, Workbench
 
 COMPARED_INPUTS = 500  # test inputs on which peers' outputs are compared, if there are no public samples
 
 
-class PeersWorker(Workbench, PeerHandlers, CostHandler):
+class PeersWorker(Workbench, PeerHandlers):
     """Mixes, trains and evaluates peers under an algorithm without a server."""
 
     algorithm: Peer

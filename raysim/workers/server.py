@@ -24,11 +24,10 @@ from raysim.workers.releasing import Releasing
 from raysim.workers.replies import ClientWire, Described, Measured, StepReply, WorkCost
 from raysim.workers.requests import FinishRequest, First, FirstRequest, ServerHandlers, SteppedState, StepRequest
 from raysim.workers.sending import DrawKey
-from raysim.workers.shared_requests import CostHandler
 from raysim.workers.variants import Variant, require_slice
 
 
-class ServerWorker(ClientWorker, ServerHandlers, CostHandler):
+class ServerWorker(ClientWorker, ServerHandlers):
     """Does the server's steps. It can also train a client, which it does to measure what an update costs."""
 
     # --- set-up -------------------------------------------------------------------------------------------------------

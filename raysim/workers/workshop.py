@@ -1,4 +1,5 @@
-"""An actor's state before it has data: the scenario and a device. A set-up then replaces it by a worker."""
+"""How every run begins: an actor holds the scenario and a device, the data are loaded, a set-up replaces it by a worker
+with the data, and one of these describes and measures what there is."""
 
 from __future__ import annotations
 
@@ -7,16 +8,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from actors import Setup, Value
-from raysim.data import Federation
+from actors import Answer, Gang, Query, Request, Setup, Value
+from raysim.data import Federation, federate
 from raysim.parts.errors import BadInput, Problem, ScenarioError
 from raysim.parts.lazy import torch
+from raysim.parts.process import isolated
 from raysim.scenario import Scenario
 from raysim.scenario.dependencies import fingerprint
+from raysim.workers.replies import Described, WorkCost
+from results.location import is_local, location
 
 if TYPE_CHECKING:
     from raysim.workers.peers import PeersWorker
     from raysim.workers.server import ServerWorker
+
+
+CLIENT, SERVER, LOADER = "client", "aggregator", "loader"  # names of the groups of workers
 
 
 class Workshop:
@@ -30,6 +37,28 @@ class Workshop:
         if (asked.gpus_per_client or asked.gpus_per_aggregator) and not stand_in_bytes():
             prefer_deterministic()
         self.device = torch.device(open_device(gpus).kind)
+
+
+@dataclass(frozen=True)
+class LoadRequest(Request[dict[str, str], Value[Federation]]):
+    """Loads the data and divides them among clients, on the node with the files. It needs no torch. The result has
+    fingerprints of the files that models read there, by path."""
+
+    scenario: Value[Scenario]  # with the contents of its arrays, which the workers' own scenario lacks
+
+    name = "load"
+
+    def leaves(self) -> Value[Federation]:
+        return Value()
+
+    def call(self, worker: object, gang: Gang) -> Answer[dict[str, str], Value[Federation]]:
+        given = self.scenario.content
+        with isolated():  # another run may have been here before
+            federation = federate(given.data, given.server_data, given.seed, given.public)
+        models = (given.model, *given.models.values())
+        paths = {str(path) for model in models for path in model.reads() if is_local(location(path))}
+        files = {path: mark for path in sorted(paths) if (mark := fingerprint(path))}
+        return Answer(files, Value(federation))
 
 
 @dataclass(frozen=True)
@@ -62,6 +91,29 @@ class Become(Setup):
         from raysim.workers.peers import PeersWorker
 
         return PeersWorker(worker.scenario, self.federation.content, worker.device)
+
+
+@dataclass(frozen=True)
+class DescribeRequest(Query[Described]):
+    """Tries the model, and describes the data, the model and, with a server, the states to the scheduler."""
+
+    name = "describe"
+
+    def ask(self, worker: ServerWorker | PeersWorker) -> Described:
+        from raysim.workers.preflight import try_all
+
+        try_all(worker)
+        return worker.describe()
+
+
+@dataclass(frozen=True)
+class CostRequest(Query[WorkCost]):
+    """Measures what an update costs or, without a server, what a peer's training and mixing do."""
+
+    name = "cost"
+
+    def ask(self, worker: ServerWorker | PeersWorker) -> WorkCost:
+        return worker.cost()
 
 
 STAND_IN = "RAYSIM_STAND_IN_GPU"

@@ -13,8 +13,7 @@ from raysim import BadInput, parse_scenario
 from raysim.models import Module
 from raysim.parts.process import isolated
 from raysim.terms import SearchResult
-from raysim.workers.shared_requests import LoadRequest
-from raysim.workers.workshop import CONTEXT_BYTES, STAND_IN, Become, Workshop, open_device
+from raysim.workers.workshop import CONTEXT_BYTES, STAND_IN, Become, LoadRequest, Workshop, open_device
 from results import TABLES
 
 

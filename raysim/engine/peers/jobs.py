@@ -25,7 +25,7 @@ from raysim.workers.peer_requests import (
     Turn,
 )
 from raysim.workers.replies import MixedPeer, WorkCost
-from raysim.workers.shared_requests import CLIENT, CostRequest
+from raysim.workers.workshop import CLIENT, CostRequest
 from raysim.world.peers_happening import Exchanged, Joined, Mixed, Next
 
 COMPARED = 25  # peers in a job that measures the consensus distance; fixed, because it decides the bits of sums

@@ -27,7 +27,7 @@ from raysim.workers.requests import (
     Served,
     StatisticsRequest,
 )
-from raysim.workers.shared_requests import CLIENT, SERVER
+from raysim.workers.workshop import CLIENT, SERVER
 
 Result = TypeVar("Result")
 Left = TypeVar("Left")

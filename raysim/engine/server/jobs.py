@@ -16,7 +16,7 @@ from raysim.scenario import Scenario
 from raysim.terms import ClientState, Weight, Wire
 from raysim.workers.replies import StepReply, TrainedMember, WorkCost
 from raysim.workers.requests import FirstRequest, SteppedState, StepRequest, TrainedChunk
-from raysim.workers.shared_requests import CLIENT, SERVER, CostRequest
+from raysim.workers.workshop import CLIENT, SERVER, CostRequest
 from raysim.world.server_happening import Closed, Ended, Happening, Started, Stepped
 
 

@@ -14,7 +14,7 @@ from raysim.scenario import Scenario
 from raysim.terms import Missed, ModelKey, Weight, Wire
 from raysim.workers.replies import ClientWire, TrainedMember
 from raysim.workers.requests import ChunkMember, TrainedChunk, TrainRequest, shares
-from raysim.workers.shared_requests import CLIENT
+from raysim.workers.workshop import CLIENT
 from raysim.world.server_happening import Dispatched, Stepped
 
 TrainJob = Job[list[TrainedMember], TrainedChunk]
