@@ -7,7 +7,7 @@ import platform
 import socket
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -63,11 +63,11 @@ def torch_settings() -> Settings:
         "torch.is_anomaly_enabled()": (torch.is_anomaly_enabled(), False),
         "torch.set_flush_denormal": (sys.float_info.min / 2 == 0, False),  # torch can set it, but does not tell it
         "torch.get_deterministic_debug_mode()": (torch.get_deterministic_debug_mode(), 0),
-        "torch.get_float32_matmul_precision()": (_matmul_precision(torch), "highest"),
+        "torch.get_float32_matmul_precision()": (_read(torch.get_float32_matmul_precision), "highest"),
         "torch.backends.cudnn.enabled": (cudnn.enabled, True),
         "torch.backends.cudnn.benchmark": (cudnn.benchmark, False),
         "torch.backends.cudnn.deterministic": (cudnn.deterministic, False),
-        "torch.backends.cudnn.allow_tf32": (_convolutions_round(cudnn), True),
+        "torch.backends.cudnn.allow_tf32": (_read(lambda: cudnn.allow_tf32), True),
         "torch.backends.mkldnn.enabled": (torch._C._get_mkldnn_enabled(), True),
         "torch.backends.cuda.flash_sdp_enabled()": (sdp.flash_sdp_enabled(), True),
         "torch.backends.cuda.mem_efficient_sdp_enabled()": (sdp.mem_efficient_sdp_enabled(), True),
@@ -77,17 +77,10 @@ def torch_settings() -> Settings:
     }
 
 
-def _matmul_precision(torch: Any) -> str:
+def _read(setting: Callable[[], Any]) -> Any:
     try:
-        return str(torch.get_float32_matmul_precision())
+        return setting()
     except RuntimeError:  # it was set by its old and by its new names
-        return "set by fp32_precision"
-
-
-def _convolutions_round(cudnn: Any) -> bool | str:
-    try:
-        return bool(cudnn.allow_tf32)
-    except RuntimeError:
         return "set by fp32_precision"
 
 

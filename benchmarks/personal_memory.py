@@ -51,7 +51,7 @@ def measure(scenario: Scenario, gpu: bool) -> Reading:
     client = int(federation.samples.argmax())
     message = worker.models.message(worker.models.first_state())
     state = worker.algorithm.client(worker.start)
-    task = worker.models.client_task(client, 0, message)
+    task = worker.task(client, 0, worker.models.received(message))
     # What libraries set aside when they are first used is not the update's: a step of two samples uses them.
     task.train(task.received, steps=1, batch_size=2)
     task.local = scenario.local.model_copy(update={"steps": 10})

@@ -60,7 +60,7 @@ class ClientWorker(Workbench, ClientHandlers):
         messages: dict[Value[Wire], tuple[Record, Record]] = {}
         for member in request.members:
             sent, state, reply = self._trained(member, messages)
-            key = member.level if isinstance(member.level, str) and self.models.apart else None
+            key = member.level if isinstance(member.level, str) and self.scenario.apart else None
             where = f"{type(self.algorithm).__name__}.update, client {member.client}"
             returned.same_updates(where, (first.setdefault(key, sent), sent), summed=True)
             vectors, own_buffers = records.split(sent, suffixed("buffers", key or 1.0))
@@ -94,7 +94,8 @@ class ClientWorker(Workbench, ClientHandlers):
             state = state._replace(downlink=kept)
         who = f"client {client}, its dispatch {number}, model version {member.version}, train"
         before, own = state.algorithm, state._replace(algorithm=variant.cut(state.algorithm, shift))
-        sent, state = self.updated(self.models.client_task(client, number, message, variant), message, own, who)
+        task = self.task(client, number, self.models.received(message, variant.start), variant=variant)
+        sent, state = self.updated(task, message, own, who)
         state = state._replace(algorithm=variant.widen(state.algorithm, shift, before))
         sent = self.samples.distorted(client, number, sent, message)
         base = message if self.algorithm.sends == "model" else {"buffers": message["buffers"]}

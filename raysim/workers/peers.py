@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from functools import cached_property
+from collections.abc import Callable
+from functools import cache, cached_property
 
 import numpy as np
 import torch
@@ -90,7 +91,7 @@ class PeersWorker(Workbench, PeerHandlers):
     def mix(self, request: MixRequest) -> Answer[list[MixedPeer], Mixture]:
         """Mixes peers' and their neighbours' messages, and trains for the next mix, one peer after another."""
         mixed, own, messages = [], [], []
-        received = _Received(self.device)
+        received = cache(lambda place: records.borrow(place.content, self.device))  # several peers may mix one message
         _ = self._first_of_any  # made before counting, as in `tried`
         for turn in request.turns:
             started, passed = time.perf_counter(), self.net.passes
@@ -115,11 +116,12 @@ class PeersWorker(Workbench, PeerHandlers):
             mixed.append(MixedPeer(seconds, trained, not_finite(state.algorithm), *logged, passes))
         return Answer(mixed, Mixture(own=Value(tuple(own)), messages=Value(tuple(messages))))
 
-    def _mix(self, turn: Turn, received: _Received) -> ClientState[Tensor]:
+    def _mix(self, turn: Turn, received: Callable[[Place[Wire]], Record]) -> ClientState[Tensor]:
+        """Returns a peer's state after its mix, or its first one. received: returns the message of a place."""
         self.at(turn.mixes_at)
         if turn.message is None:
             return self._joined(turn) if turn.joins else self.first(turn.peer)
-        own, *others = (received[place] for place in (turn.message, *turn.inbox))
+        own, *others = map(received, (turn.message, *turn.inbox))
         draft: ClientState[Tensor] = ClientState()
         if turn.draft is not None:
             draft = turn.draft.content.draft.map(lambda wire: records.borrow(wire, self.device))
@@ -259,15 +261,3 @@ class PeersWorker(Workbench, PeerHandlers):
         models = [self._personal(asked, request.version) for asked in request.peers]
         stacked = {"w": [model.w for model in models], "buffers": [model.buffers for model in models]}
         return records.send({key: torch.stack(vectors) for key, vectors in stacked.items()})
-
-
-class _Received(dict[Place[Wire], Record]):
-    """Messages by place. Each is converted once in a job, because several peers may mix it."""
-
-    def __init__(self, device: torch.device) -> None:
-        super().__init__()
-        self._device = device
-
-    def __missing__(self, place: Place[Wire]) -> Record:
-        self[place] = records.borrow(place.content, self._device)
-        return self[place]

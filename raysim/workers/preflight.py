@@ -3,6 +3,8 @@ error."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from traceback import walk_tb
 
 import numpy as np
@@ -77,14 +79,16 @@ def try_model(bench: Workbench, key: ModelKey = 1.0) -> float:
     _require_embedded(bench, net)
     few = 3 if federation.num_classes == 2 else 2  # another number than that of labels, so that their places show
     x, y = bench.loader(federation.train, np.arange(min(few, len(federation.train))))
+    wider = (bench.scenario.models[key] if isinstance(key, str) else bench.scenario.model).wider
+    check = partial(_require_outputs, classes=federation.num_classes, loss=federation.loss, wider=wider)
     first = _shapes(net.module)
     with torch.random.fork_rng(devices=[]):
         try:
-            outputs, *trained = _passes(bench, variant, x, y)
+            outputs, *trained = _passes(bench, variant, x, y, check)
             _require_same(first, _shapes(net.module))
             net.load(start)
-            _require_alike([outputs, *trained], _passes(bench, variant, x, y))
-            _try_single(bench, variant, x[:1], y[:1])
+            _require_alike([outputs, *trained], _passes(bench, variant, x, y, check))
+            _try_single(bench, variant, x[:1], y[:1], check)
         except BaseException as error:
             if not isinstance(error, Exception) or isinstance(error, UserError) or frames_of(error) or exhausted(error):
                 error.add_note(_given(x, y))
@@ -126,25 +130,27 @@ def try_single_samples(bench: Workbench) -> None:
     bench.net.take_solves()
 
 
-def _passes(bench: Workbench, variant: Variant, x: Tensor, y: Tensor) -> list[Tensor]:
-    """Lets the model predict, predict in training mode, and train. Returns both outputs, and the loss."""
-    federation, net, start = bench.federation, variant.net, variant.start
-    wanted = (x, y, federation.num_classes, federation.loss, bench.part_of(variant).wider)
+def _passes(bench: Workbench, variant: Variant, x: Tensor, y: Tensor, check: Callable[..., None]) -> list[Tensor]:
+    """Lets the model predict, predict in training mode, and train. Returns both outputs, and the loss.
+
+    check: raises BadValue for wrong outputs.
+    """
+    net, start = variant.net, variant.start
     seed_globals(bench.scenario.seed, "try the model")
     with net.evaluating(start) as module:
         outputs = module(x)
-    _require_outputs(outputs, *wanted)
+    check(outputs, x, y)
     with net.training(start):
         trained = net.module(x)
-        _require_outputs(trained, *wanted, when=" in training mode")
+        check(trained, x, y, when=" in training mode")
         loss, _ = net.gradients(x, y, net.parameters)
     return [one.detach().as_subclass(Tensor) for one in (outputs, trained, loss)]
 
 
-def _try_single(bench: Workbench, variant: Variant, x: Tensor, y: Tensor) -> None:
+def _try_single(bench: Workbench, variant: Variant, x: Tensor, y: Tensor, check: Callable[..., None]) -> None:
     """Lets the model train and predict on one sample, where some mini-batch, or the last piece of a split, has no more.
 
-    x, y: the sample, as a batch. An exception of the model gets a note that says so.
+    x, y: the sample, as a batch. check: as above. An exception of the model gets a note that says so.
     """
     federation, scenario = bench.federation, bench.scenario
     if scenario.clients:
@@ -154,14 +160,13 @@ def _try_single(bench: Workbench, variant: Variant, x: Tensor, y: Tensor) -> Non
     splits = (bench.evaluator.splits[split] for split in scenario.evaluated_splits)
     tested = [*federation.held_out.sizes, *(len(rows) for _, rows in splits)]
     net, start = variant.net, variant.start
-    wanted = (x, y, federation.num_classes, federation.loss, bench.part_of(variant).wider)
     try:
         if trained:
             with net.training(start):
-                _require_outputs(net.module(x), *wanted, when=" in training mode")
+                check(net.module(x), x, y, when=" in training mode")
         if any(size % EVALUATION_BATCH == 1 for size in tested):
             with net.evaluating(start) as module:
-                _require_outputs(module(x), *wanted)
+                check(module(x), x, y)
     except Exception as error:
         cure = "accept one sample, or set local.drop_last, or a local.batch_size that leaves no mini-batch of one"
         error.add_note(f"some mini-batches hold one sample only; {cure}" if trained else "it is the last of some split")

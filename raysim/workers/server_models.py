@@ -9,7 +9,6 @@ from raysim.algorithms import Central
 from raysim.local.batch_norm import tracking
 from raysim.local.model import Model
 from raysim.local.steps import first_kept
-from raysim.local.task import Task
 from raysim.terms import ClientState, ModelKey, Record, Tensor, Wire, suffixed
 from raysim.workers import records, returned
 from raysim.workers.sending import DrawKey
@@ -21,7 +20,8 @@ class ServerModels:
     """The states and messages of a server, and what clients make of them, for a worker with the data and the model."""
 
     def __init__(self, bench: Workbench) -> None:
-        self._bench, self._adapting = bench, bench.adapting
+        """bench: if its scenario has models apart, entries of one record are told apart by their names."""
+        self._bench, self._adapting, self._apart = bench, bench.adapting, bench.scenario.apart
 
     @property
     def _algorithm(self) -> Central:
@@ -52,10 +52,6 @@ class ServerModels:
         """Returns a message, and the bound that came with it."""
         return self._adapting.apart(records.receive(message.content, self._bench.device))
 
-    def client_task(self, client: int, number: int, message: Record, variant: Variant) -> Task:
-        """Returns the task of a client that received the message. number: how often it was dispatched before."""
-        return self._bench.task(client, number, self.received(message, variant.start), variant=variant)
-
     def received(self, message: Record, start: Model | None = None) -> Model:
         """Returns the model in a message. If that holds the shared part only, the personal part is the initial one.
 
@@ -67,19 +63,14 @@ class ServerModels:
         return start.replace(shared=w, buffers=buffers)
 
     @cached_property
-    def apart(self) -> bool:
-        """Whether the server has a model of each of several architectures. Entries of one record are then told apart by
-        their names."""
-        return self._bench.scenario.apart
-
-    @cached_property
     def servers(self) -> list[Variant]:
         """The models that the server has."""
-        return [self._bench.whole, *map(self._bench.variant, self._bench.scenario.models if self.apart else ())]
+        scenario = self._bench.scenario
+        return [self._bench.whole, *map(self._bench.variant, scenario.models if scenario.apart else ())]
 
     def mine(self, key: ModelKey, record: Record) -> Record:
         """Returns what of the server's state, of its message, or of updates of a step is about the model of a key."""
-        if self.apart:
+        if self._apart:
             pairs = ((name, name.partition(" of ")[0]) for name in record)
             return {own: record[name] for name, own in pairs if name == suffixed(own, key)}
         if isinstance(key, str) and "w" in record:  # which is there for evaluations only
@@ -89,7 +80,7 @@ class ServerModels:
 
     def named(self, key: ModelKey, record: Record) -> Record:
         """Returns a record of the model of a key, under names by which `mine` finds it."""
-        return {suffixed(name, key): entry for name, entry in record.items()} if self.apart else record
+        return {suffixed(name, key): entry for name, entry in record.items()} if self._apart else record
 
     def first_state(self) -> Record:
         """Returns the server's state before the first round."""

@@ -37,9 +37,9 @@ class Variant:
         unit."""
         if self.slices is None:
             return record
-        index = self.slices.of(shift)
+        index, whole = self.slices.of(shift), (self.slices.whole.size,)
         return {
-            key: entry[..., index.buffers] if key in BUFFERS else entry[index.w] if self._is_whole(entry) else entry
+            key: entry[..., index.buffers] if key in BUFFERS else entry[index.w] if entry.shape == whole else entry
             for key, entry in record.items()
         }
 
@@ -57,9 +57,6 @@ class Variant:
             wide = onto[key].clone() if onto else entry.new_zeros((*entry.shape[:-1], size)) if shaped else entry
             widened[key] = wide.index_copy_(-1, places, entry) if shaped else entry
         return widened
-
-    def _is_whole(self, entry: Tensor) -> bool:
-        return self.slices is not None and entry.ndim == 1 and len(entry) == self.slices.whole.size
 
     @cached_property
     def sizes(self) -> ModelSizes:

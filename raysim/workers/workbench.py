@@ -122,10 +122,6 @@ class Workbench:
                 self._variants[level] = Variant(level, net, self.scenario, slices)
         return self._variants[level]
 
-    def part_of(self, variant: Variant) -> ModelPart:
-        """Returns the scenario's model of a variant."""
-        return self.scenario.models[variant.level] if isinstance(variant.level, str) else self.scenario.model
-
     def _inner(self, level: float, narrow: float) -> Inner:
         """Returns the network of a level below another one, whose first units it has."""
         wide, net = self.variant(level).net, self.variant(narrow).net
