@@ -71,7 +71,9 @@ class Job:
             self._write_texts(Path(texts["path"]))
         return {
             "name": "gpu",
-            "data": divided(Arrays.of(self._noise()), clients=self.clients, partition="iid") if self.image else texts,
+            "data": divided(Arrays.of(self._noise(), inputs="images_last"), clients=self.clients, partition="iid")
+            if self.image
+            else texts,
             "model": self.model,
             "algorithm": {"name": "fedbuff", "buffer": self.cohort} if self.asynchronous else "fedavg",
             "local": local,

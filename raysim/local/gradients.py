@@ -36,8 +36,6 @@ class Gradient(Schedulable):
 
     passes: ClassVar[int] = 1
     """How many gradients of each sample it takes."""
-    captures: ClassVar[bool] = False
-    """Whether it reads no number of a tensor and draws none, so that steps with it can be captured as CUDA graphs."""
 
     name: str
 
@@ -55,8 +53,6 @@ class NormClipping(Gradient):
     Pascanu, Mikolov, Bengio, On the difficulty of training recurrent neural networks, ICML 2013.
     """
 
-    captures: ClassVar[bool] = True
-
     name: str = "clip_norm"
     max: Positive
     """Largest norm of the gradient of all parameters together."""
@@ -68,8 +64,6 @@ class NormClipping(Gradient):
 
 class ValueClipping(Gradient):
     """Bounds each entry of gradients of mini-batches, as torch's clip_grad_value_."""
-
-    captures: ClassVar[bool] = True
 
     name: str = "clip_value"
     max: Positive
@@ -86,8 +80,6 @@ class Accumulate(Gradient):
     Losses are taken to be means over samples or, where samples have several labels, over those that are not ignored.
     BatchNorm sees one piece at a time.
     """
-
-    captures: ClassVar[bool] = True
 
     name: str = "accumulate"
     micro_batch: Count
@@ -134,7 +126,6 @@ class SAM(Gradient):
     """
 
     passes: ClassVar[int] = 2
-    captures: ClassVar[bool] = True
 
     name: str = "sam"
     radius: Positive = 0.05

@@ -10,22 +10,23 @@ import random
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from raysim.local.batch_gradient import gradient_of
+from raysim.data.named import NamedArrays, by_name
+from raysim.local.gradients import GradientPoint
 from raysim.local.net import Net
 from raysim.local.settings import Local
 from raysim.local.steps import Steps
+from raysim.local.trainable import gradient_of
 from raysim.parts.errors import BadInput
 
-T = TypeVar("T")
-DEVICE = "cuda"  # whose steps can be captured; tests let a CPU stand in for it
-BEFORE = 3  # calls whose kernels are started one by one, in which libraries set themselves up
-KEPT = 8  # of recipes, and of recordings of each function: ragged batches have their own, as have settings that change
+DEVICE = "cuda"  # whose kernels can be recorded; tests let a CPU stand in for it
+BEFORE = 3  # steps of a shape whose kernels are started one by one, in which libraries set themselves up
+KEPT = 8  # of shapes, and of settings, which schedules may change
 FIXED = ("optimizer", "weight_decay", "groups", "gradients", "precision")  # keys of `local` on which kernels depend
 
 
@@ -48,28 +49,26 @@ def _drawn() -> tuple[object, ...]:
     return random.getstate(), str(np.random.get_state()), torch.default_generator.get_state().tolist()
 
 
-class CapturedSteps:
-    """The recorded steps of a network, for all trainings of its worker."""
+def require_capturable(net: Net) -> None:
+    """Raises BadInput if steps of a network cannot be recorded."""
+    if net.equilibria:
+        raise _refused("the iterations of an equilibrium layer depend on its residual")
+    if not net.first_state.in_place:
+        raise _refused("a layer has tensors that are neither parameters nor buffers; register them as buffers")
 
-    def __init__(self, net: Net, capture: Callable[..., Any] | None = None) -> None:
-        """Raises BadInput if the network cannot be captured. capture: by default `on_gpu`."""
-        if net.equilibria:
-            raise _refused("the iterations of an equilibrium layer depend on its residual")
-        if not net.first_state.in_place:
-            raise _refused("a layer has tensors that are neither parameters nor buffers; register them as buffers")
-        self._net, self._capture = net, capture or on_gpu
-        self._recipes: dict[Hashable, Recipe] = {}
 
-    def recipe(self, part: str | None, settings: Local, own: bool) -> Recipe:
-        """Returns how a part of the parameters is trained, whatever the rate.
+def captured_steps(net: Net, part: str | None, settings: Local, own: bool) -> CapturedSteps:
+    """Returns the steps of a part, which all trainings with these settings share, whatever the rate.
 
-        own: whether the algorithm brings functions that hold tensors of a client. Raises BadInput if it does.
-        """
-        if own:
-            raise _refused("the algorithm has a loss, a gradient or a correction of gradients of its own")
-        tensors = (*self._net.module.parameters(), *self._net.module.buffers())  # which quantised modules may replace
-        key = part, repr([getattr(settings, name) for name in FIXED]), tuple(one.data_ptr() for one in tensors)
-        return _last(self._recipes, key, lambda: Recipe(self._net, part, settings, self._capture))
+    own: whether the algorithm brings functions, which hold tensors of one client. Raises BadInput if it does.
+    """
+    if own:
+        raise _refused("the algorithm has a loss, a gradient or a correction of gradients of its own")
+    tensors = (*net.module.parameters(), *net.module.buffers())  # which quantised modules may replace
+    key = part, repr([getattr(settings, name) for name in FIXED]), tuple(one.data_ptr() for one in tensors)
+    assert net.captured is not None
+    steps: CapturedSteps = _kept(net.captured, key, lambda: CapturedSteps(settings, net, part))
+    return steps
 
 
 class _Recording(NamedTuple):
@@ -80,31 +79,27 @@ class _Recording(NamedTuple):
     passes: float
 
 
-class Recipe:
-    """How a part of the parameters is trained: its gradient, and steps whose vectors stay where they are."""
+class CapturedSteps(Steps):
+    """Steps that are recorded, once for each shape of a batch. Their vectors stay where they are."""
 
-    def __init__(self, net: Net, part: str | None, settings: Local, capture: Callable[..., Any]) -> None:
-        self._net, self._part, self._capture = net, net.part(part), capture
-        self.steps = Steps(settings, net, self._part, captured=True)
-        plain = partial(net.gradients, parameters=self._part.parameters)
-        # Parts that draw, or take gradients of single samples, are refused with the scenario.
-        self.take = gradient_of(settings.gradients, self._part, plain, _unavailable, _unavailable, None)
+    def __init__(self, settings: Local, net: Net, part: str | None) -> None:
+        trained = net.part(part)
+        plain = partial(net.gradients, parameters=trained.parameters)
+        point = GradientPoint(trained.w, trained.pieces, _unavailable, _unavailable, None)
+        take = gradient_of(settings.gradients, trained, plain, point)
+        super().__init__(settings, net, trained, take, captured=True)
+        self._net = net
         self._met: Counter[Hashable] = Counter()
         self._recordings: dict[Hashable, _Recording] = {}
 
-    def __call__(self, taken: int, x: Tensor, y: Tensor, extra: Tensor | None) -> Tensor:
-        """Takes a step, and returns the batch's loss, 0-d. It is recorded once for each shape of a batch.
-
-        taken: how many steps the training has taken before. extra: what is added to the gradient, (n,), or None.
-        Raises BadInput if the step cannot be captured.
-        """
-        given = x, y, extra, self.steps.numbers(taken)
-        tensors = [tensor for one in given for tensor in _tensors(one)]
+    def __call__(self, x: Tensor, y: Tensor, extra: Tensor | None, numbers: Any, *known: Any) -> Tensor:
+        """Takes a step. Raises BadInput if it cannot be recorded."""
+        tensors = _tensors(x, y, extra, numbers)
         form = (extra is None, *((one.shape, one.stride(), one.dtype) for one in tensors))
         self._met[form] += 1
-        if self._met[form] <= BEFORE:
-            return self._step(*given)
-        recording = _last(self._recordings, form, lambda: self._record(*map(_copied, given)))
+        if self._met[form] <= BEFORE or known[0] is not None:
+            return super().__call__(x, y, extra, numbers, *known)
+        recording: _Recording = _kept(self._recordings, form, lambda: self._record(x, y, extra, numbers))
         for place, one in zip(recording.places, tensors, strict=True):
             place.copy_(one)
         recording.replay()
@@ -112,17 +107,13 @@ class Recipe:
         self._net.passes += recording.passes
         return recording.loss.clone()
 
-    def _step(self, x: Tensor, y: Tensor, extra: Tensor | None, numbers: Any) -> Tensor:
-        loss, gradients = self.take(x, y, None)
-        self.steps(gradients, extra, numbers)
-        self._part.project()
-        return loss
-
-    def _record(self, *places: Any) -> _Recording:
+    def _record(self, x: Any, y: Tensor, extra: Tensor | None, numbers: Tensor) -> _Recording:
         net, state = self._net, self._net.first_state
+        x = x.map(torch.clone) if isinstance(x, NamedArrays) else x.clone()
+        y, numbers, extra = y.clone(), numbers.clone(), extra if extra is None else extra.clone()
         seen, passes, held = net.seen, net.passes, state.held()
         try:
-            replay, loss = self._capture(lambda: self._step(*places))
+            replay, loss = on_gpu(lambda: Steps.__call__(self, x, y, extra, numbers))
         except RuntimeError as error:
             raise _refused(str(error).splitlines()[0]) from error
         for before, after in zip(held, state.held(), strict=True):
@@ -130,27 +121,24 @@ class Recipe:
                 raise _refused("a layer sets attributes in each pass, and a graph runs none of its code")
         counted = net.seen - seen, net.passes - passes
         net.seen, net.passes = seen, passes
-        return _Recording([one for some in places for one in _tensors(some)], replay, loss, *counted)
+        return _Recording(_tensors(x, y, extra, numbers), replay, loss, *counted)
 
 
-def _last(kept: dict[Hashable, T], key: Hashable, make: Callable[[], T]) -> T:
-    """Returns what is kept under a key, or is made, as the last one; the first of too many goes."""
-    kept[key] = made = kept.pop(key, None) or make()
-    if len(kept) > KEPT:
-        del kept[next(iter(kept))]
-    return made
+def _tensors(x: Any, *others: Tensor | None) -> list[Tensor]:
+    return [one for one in (*by_name(x).values(), *others) if one is not None]
 
 
-def _tensors(some: Any) -> list[Tensor]:
-    return [] if some is None else [some] if isinstance(some, Tensor) else [one for _, one in some.items()]
-
-
-def _copied(some: Any) -> Any:
-    return some if some is None else some.clone() if isinstance(some, Tensor) else some.map(torch.clone)
+def _kept(kept: dict[Hashable, Any], key: Hashable, make: Callable[[], Any]) -> Any:
+    """Returns what is kept under a key, which is made when it is first asked for. The oldest of too many goes."""
+    if key not in kept:
+        kept[key] = make()
+        if len(kept) > KEPT:
+            del kept[next(iter(kept))]
+    return kept[key]
 
 
 def _unavailable(*_: Any) -> Any:
-    raise RuntimeError("it draws with a generator, or takes gradients of single samples")
+    raise _refused("a part of local.gradients draws, or takes gradients of single samples")
 
 
 def _refused(why: str) -> BadInput:

@@ -10,15 +10,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from raysim.local.batch_gradient import BatchGradient, Plain, Taken, gradient_of
-from raysim.local.graphs import Recipe
+from raysim.local.gradients import GradientPoint
+from raysim.local.graphs import captured_steps
 from raysim.local.model import Model
 from raysim.local.net import Net
 from raysim.local.outputs import LossFunction
 from raysim.local.samples import Augmenter, Samples
 from raysim.local.settings import Local
 from raysim.local.steps import Steps, decayed
-from raysim.local.trainable import AddedGradient, Correction
+from raysim.local.trainable import AddedGradient, Correction, Plain, Taken, Trainable, gradient_of
 from raysim.parts.errors import BadValue
 from raysim.terms import Record
 
@@ -86,73 +86,18 @@ def batches(samples: Samples, settings: Local, order: np.random.Generator) -> It
         yield Batch(x[here], y[here])
 
 
-class Step:
-    """A mini-batch step: the gradient, the correction, and a move by the optimiser.
-
-    It has a fast path for plain SGD on a multilayer perceptron, and on a GPU its kernels may be recorded. fast: whether
-    it may take the fast path, which stores no gradient, and so rounds otherwise.
-    """
-
-    def __init__(
-        self,
-        net: Net,
-        settings: Local,
-        samples: int,
-        part: str | None,
-        correction: Correction | None,
-        loss: LossFunction | None,
-        gradient: Plain | None,
-        generator: Callable[[], torch.Generator],
-    ) -> None:
-        self._net, self._settings, self._loss, self._gradient = net, settings, loss, gradient
-        self.trained = trained = net.part(part)
-        self.added = AddedGradient(correction, trained)
-        own = bool(loss or gradient or self.added.by_gradient)
-        self._recipe: Recipe | None = net.graphs and net.graphs.recipe(part, settings, own)
-        self.steps: Steps
-        self._take: Taken
-        if self._recipe:
-            self.steps, self._take = self._recipe.steps, self._recipe.take
-        else:
-            self.steps = Steps(settings, net, trained)
-            each = partial(net.gradient_of_each, parameters=trained.parameters, loss=loss)
-            expected = min(settings.batch_size or samples, samples) if settings.batches == "poisson" else None
-            self._take = gradient_of(settings.gradients, trained, self.plain, each, generator, expected)
-        self.fast = settings.plain and not (self._recipe or own or part or settings.gradients)
-        self.fast = self.fast and settings.batches != "poisson"
-
-    def plain(self, x: Tensor, y: Tensor) -> BatchGradient:
-        """Returns the loss and gradient of a batch, before `local.gradients` change it."""
-        if self._gradient is None or not len(y):
-            return self._net.gradients(x, y, self.trained.parameters, self._loss)
-        return self._gradient(x, y)
-
-    def __call__(self, taken: int, x: Tensor, y: Tensor, extra: Tensor | None, ready: BatchGradient | None) -> Tensor:
-        """Takes a step, and returns the batch's loss before it, 0-d.
-
-        taken: how many steps the training has taken before. extra: what the correction adds, if it is known before the
-        gradient is. ready: the plain gradient, if it has been taken already.
-        """
-        if self.fast and (loss := self._net.descend(x, y, self._settings.rate(taken), extra)) is not None:
-            return loss
-        if self._recipe and ready is None:
-            return self._recipe(taken, x, y, extra)
-        loss, gradients = self._take(x, y, ready)
-        self.steps(gradients, self.added.to(gradients, extra), self.steps.numbers(taken))
-        self.trained.project()
-        return loss
-
-
 class Criterion:
     """Stops training once the norm of the gradient that it follows is at most a tolerance.
 
     relative: whether the tolerance is a fraction of the norm when first measured.
     """
 
-    def __init__(self, step: Step, settings: Local, tolerance: float | Tensor, relative: bool) -> None:
-        self._part, self._relative = step.trained, relative
-        self._decay = 0.0 if settings.optimizer.decoupled else step.steps.decay
-        self.tolerance = torch.as_tensor(tolerance, dtype=torch.float32, device=self._part.w.device)
+    def __init__(
+        self, part: Trainable, settings: Local, decay: Tensor | float, tolerance: float | Tensor, relative: bool
+    ) -> None:
+        self._part, self._relative = part, relative
+        self._decay = 0.0 if settings.optimizer.decoupled else decay
+        self.tolerance = torch.as_tensor(tolerance, dtype=torch.float32, device=part.w.device)
         self.residual: Tensor | None = None  # the norm when last measured
 
     def met(self, gradients: Sequence[Tensor], added: Tensor | None) -> bool:
@@ -188,38 +133,71 @@ def train(
     """Trains a model from `start` on samples. The keyword arguments are those of `Task.train`.
 
     order: shuffles the samples. draws: gives the training's generator for a purpose, one and the same each time. kept:
-    the kept state of an optimiser, which is changed in place; None: it starts afresh.
-
-    Raises ValueError if there are no samples.
+    the kept state of an optimiser, which is changed in place; None: it starts afresh. Raises ValueError if there are no
+    samples.
     """
-    if not len(samples):
-        raise BadValue(f"training needs at least one sample, got {len(samples)}")
-    step = Step(net, settings, len(samples), part, correction, loss, gradient, partial(draws, "gradients"))
+    if not (number := len(samples)):
+        raise BadValue(f"training needs at least one sample, got {number}")
+    trained = net.part(part)
+    added = AddedGradient(correction, trained)
+    own = bool(loss or gradient or added.by_gradient)
+    plain, take = _gradients(net, trained, settings, number, loss, gradient, partial(draws, "gradients"))
+    captured = net.captured is not None
+    steps = captured_steps(net, part, settings, own) if captured else Steps(settings, net, trained, take)
+    steps.begin(settings, settings.total_steps(number), kept)
     augment = Augmenter(settings.augment, net.pixels, net.classes, partial(draws, "augment"))
-    criterion = None if tolerance is None else Criterion(step, settings, tolerance, relative)
-    whole = settings.batch_size is None or settings.batch_size >= len(samples)
-    step.fast = step.fast and not whole  # a criterion takes gradients of all samples; without one, they round alike
-    step.steps.begin(settings, settings.total_steps(len(samples)), kept)
+    criterion = None if tolerance is None else Criterion(trained, settings, steps.decay, tolerance, relative)
+    whole = settings.batch_size is None or settings.batch_size >= number
+    fast = _may_be_fast(settings) and not (own or part or whole or captured)
     first = last = None
     taken = 0
     with net.training(start, settings.precision):
         for x, y in batches(samples, settings, order):
-            extra, ready = step.added.ahead(), None
-            if criterion is not None and taken % settings.epoch_steps(len(samples)) == 0:
+            extra, ready, numbers = added.ahead(), None, steps.numbers[taken]
+            if criterion is not None and taken % settings.epoch_steps(number) == 0:
                 net.mode(training=whole)
-                last, gradients = step.plain(*samples.all)
+                last, gradients = plain(*samples.all)
                 net.mode(training=True)
-                if criterion.met(gradients, step.added.to(gradients, extra)):
+                if criterion.met(gradients, added.to(gradients, extra)):
                     break
                 ready = (last, gradients) if whole and not settings.augment else None  # it has just been taken
             if settings.augment and len(y):
                 x, y = augment(x, y)
-            value = step(taken, x, y, extra, ready)
+            value = net.descend(x, y, numbers[0], extra) if fast else None
+            if value is None:
+                value = steps(x, y, extra, numbers, ready, added)
             last = value if len(y) else last
             first = last if first is None else first
             taken += 1
     if kept is not None:
-        step.steps.keep(kept, taken)
+        steps.keep(kept, taken)
     net.steps += taken
     measured = (criterion.residual, criterion.tolerance) if criterion else ()
     return Trained(net.model(), torch.tensor(taken), last if first is None else first, last, *measured)
+
+
+def _gradients(
+    net: Net,
+    part: Trainable,
+    settings: Local,
+    samples: int,
+    loss: LossFunction | None,
+    gradient: Plain | None,
+    generator: Callable[[], torch.Generator],
+) -> tuple[Plain, Taken]:
+    """Returns what takes the gradient of a batch: before `local.gradients` change it, and as they say."""
+    usual = partial(net.gradients, parameters=part.parameters, loss=loss)
+    plain = usual if gradient is None else lambda x, y: gradient(x, y) if len(y) else usual(x, y)
+    each = partial(net.gradient_of_each, parameters=part.parameters, loss=loss)
+    expected = min(settings.batch_size or samples, samples) if settings.batches == "poisson" else None
+    point = GradientPoint(part.w, part.pieces, generator, each, expected)
+    return plain, gradient_of(settings.gradients, part, plain, point)
+
+
+def _may_be_fast(settings: Local) -> bool:
+    """Whether steps may be those of plain SGD that store no gradient, which round otherwise.
+
+    They are not taken with batches of all samples: a criterion takes the gradient of these, and a training without one
+    must round as one with it does.
+    """
+    return settings.plain and not settings.gradients and settings.batches != "poisson"

@@ -1,6 +1,6 @@
 """The network of a worker: one torch module, with which all of its clients train in turn."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from typing import Any
@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from raysim.local.batch_gradient import gradient_of_each
 from raysim.local.batch_norm import spare_single_values
 from raysim.local.chain import Chain
 from raysim.local.first_state import FirstState, has_own_mode
@@ -16,7 +15,7 @@ from raysim.local.head import entering, head_of
 from raysim.local.model import Model
 from raysim.local.outputs import LOSSES, LossFunction, cross_entropy
 from raysim.local.samples import Pixels
-from raysim.local.trainable import Trainable
+from raysim.local.trainable import Trainable, gradient_of_each
 from raysim.models.equilibrium import Equilibrium, Solves
 from raysim.models.layers import BoundedLinear, norms_of, required_norms
 from raysim.models.layout import Layout, pairs_of
@@ -76,7 +75,7 @@ class Net:
         self._halved = False  # whether passes compute in bfloat16
         self.pixels: Pixels | None = None  # of inputs, if they are images
         self.classes = 0  # the number of different labels
-        self.graphs: Any = None  # a `CapturedSteps`, if there are any
+        self.captured: dict[Hashable, Any] | None = None  # what graphs record of it; None: they do not
         self.seen = 0  # how many samples gradients were taken of, repeats counted
         self.steps = 0  # how many steps optimisers took
         self.passes = 0.0  # how many samples passed through the network; a backward pass counts as two

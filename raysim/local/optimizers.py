@@ -18,14 +18,16 @@ class Optimizer(Schedulable):
 
     decoupled: ClassVar[bool] = False
     """Whether weight decay shrinks the parameters themselves. Otherwise it is added to the gradient."""
-    captures: ClassVar[bool] = False
-    """Whether `move` also takes 0-d tensors as `lr` and `taken`, and reads none of them, as CUDA graphs need. It then
-    gets tensors on a GPU."""
 
     name: str
     keep: bool = False
     """Whether each client or peer keeps the state from one training to the next, as part of its own state. Otherwise
     every training starts afresh. Only trainings of stream 0, which is the default of `task.train`, use it."""
+
+    @property
+    def captures(self) -> bool:
+        """Whether `move` also takes 0-d tensors as `lr` and `taken`, as CUDA graphs need: it is one of raysim's own."""
+        return type(self) in OPTIMIZERS
 
     def init(self, w: Tensor) -> State:
         """Returns the state before the first step: vectors like w, (n,), or none."""
@@ -48,8 +50,6 @@ def add(vector: Tensor, other: Tensor, factor: Number) -> Tensor:
 
 class SGD(Optimizer):
     """Stochastic gradient descent, with heavy-ball or Nesterov momentum, as torch.optim.SGD."""
-
-    captures: ClassVar[bool] = True
 
     name: str = "sgd"
     momentum: Fraction = 0.0
@@ -80,8 +80,6 @@ class SGD(Optimizer):
 
 class Adam(Optimizer):
     """Adam, as torch.optim.Adam with fused=True: weight decay is added to the gradient (Kingma and Ba, ICLR 2015)."""
-
-    captures: ClassVar[bool] = True
 
     name: str = "adam"
     betas: tuple[Decay, Decay] = (0.9, 0.999)
@@ -124,8 +122,6 @@ class AdamW(Adam):
 class Adagrad(Optimizer):
     """Adagrad, as torch.optim.Adagrad: steps shrink with the sum of squared gradients (Duchi et al., JMLR 2011)."""
 
-    captures: ClassVar[bool] = True
-
     name: str = "adagrad"
     initial: NonNegative = 0.0
     """Where the sums of squared gradients start."""
@@ -145,8 +141,6 @@ class RMSprop(Optimizer):
 
     Hinton, Neural networks for machine learning, lecture 6e, 2012.
     """
-
-    captures: ClassVar[bool] = True
 
     name: str = "rmsprop"
     alpha: Decay = 0.99

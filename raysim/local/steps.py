@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from raysim.local.batch_gradient import Plain
 from raysim.local.gradients import PerSample
 from raysim.local.net import Net
 from raysim.local.optimizers import Number, Optimizer, add
 from raysim.local.outputs import LossFunction
 from raysim.local.settings import Local, grouped
-from raysim.local.trainable import Trainable
+from raysim.local.trainable import AddedGradient, BatchGradient, Plain, Taken, Trainable
 from raysim.parts.errors import BadInput, BadValue
 from raysim.terms import Record
 
@@ -28,49 +28,62 @@ def decayed(vector: Tensor, w: Tensor, decay: Tensor | float) -> Tensor:
 
 
 class Steps:
-    """Takes the steps of trainings of a part, one training after another.
+    """Takes the steps of trainings of a part: the gradient, what is added to it, and a move by the optimiser.
 
-    What changes from step to step is two numbers: the rate, and how many steps the optimiser has taken before. On a GPU
-    they are tensors, which are made for all steps at once. captured: whether they are anyway.
+    take: takes the gradient of a batch. captured: whether the steps are to be recorded by a graph.
     """
 
-    def __init__(self, settings: Local, net: Net, part: Trainable, *, captured: bool = False) -> None:
-        self._settings, self._part, self._optimizer = settings, part, settings.optimizer
+    def __init__(self, settings: Local, net: Net, part: Trainable, take: Taken, *, captured: bool = False) -> None:
+        self._part, self._take, self._optimizer, self._plain = part, take, settings.optimizer, settings.plain
         self._factors, self.decay = grouped(settings.groups, settings.weight_decay, net, part)
         self._by_tensors = self._optimizer.captures and (part.w.is_cuda or captured)
-        self._joins = self._by_tensors or not settings.plain
+        self._joins = self._by_tensors or not self._plain
         if self._joins:
             self._vector, self._views = part.flat()
         self._state: Record = {}
+        self.numbers: Any = ()
+        """The rate of each step, and how many the optimiser has taken before it: a list, or on a GPU a tensor (n, 2),
+        because reading a number there waits until all work is over."""
 
     def begin(self, settings: Local, steps: int, kept: Record | None = None) -> None:
         """Starts a training. settings: those of the steps, perhaps with another rate. steps: at most so many.
 
         kept: the state of an optimiser that continues, as `first_kept` makes it; None: it starts afresh.
         """
-        self._settings, span = settings, self._part.span
+        span, first = self._part.span, self._optimizer.init(self._part.w)
         self._before = int(kept[TAKEN][span][:1]) if kept else 0
-        first = self._optimizer.init(self._part.w)
         self._state = self._state or first
         for name, vector in self._state.items():  # in place, because graphs know where it is
             if kept or vector is not first[name]:
                 vector.copy_(kept[name][span] if kept else first[name])
+        self.numbers = [(settings.rate(taken), self._before + taken) for taken in range(steps)]
         if self._by_tensors:
             self._vector.zero_()  # what pads it was added to in the training before
             kind = torch.float32 if self._part.w.is_cuda else torch.float64
-            rows = [self._numbers(taken) for taken in range(steps)]
-            self._table = torch.tensor(rows, dtype=kind).view(-1, 2).to(self._part.w.device)
+            self.numbers = torch.tensor(self.numbers, dtype=kind).to(self._part.w.device)
 
-    def numbers(self, taken: int) -> Tensor | tuple[float, int]:
-        """Returns the numbers of a step, perhaps as (2,). taken: how many steps the training has taken before."""
-        return self._table[taken] if self._by_tensors else self._numbers(taken)
+    def __call__(
+        self,
+        x: Tensor,
+        y: Tensor,
+        extra: Tensor | None,
+        numbers: Iterable[Number],
+        ready: BatchGradient | None = None,
+        added: AddedGradient | None = None,
+    ) -> Tensor:
+        """Takes a step, and returns the batch's loss before it, 0-d.
 
-    def _numbers(self, taken: int) -> tuple[float, int]:
-        return self._settings.rate(taken), self._before + taken
+        extra: what is added to the gradient, (n,), as far as it is known before. numbers: those of the step. ready: the
+        plain gradient, if it has been taken already. added: adds to the gradient once it is known.
+        """
+        loss, gradients = self._take(x, y, ready)
+        self.move(gradients, added.to(gradients, extra) if added else extra, numbers)
+        self._part.project()
+        return loss
 
-    def __call__(self, gradients: Sequence[Tensor], extra: Tensor | None, numbers: Iterable[Number]) -> None:
-        """Takes a step. gradients: of each parameter. extra: a vector (n,) that is added to them, or None."""
-        w, plain, (lr, taken) = self._part.w, self._settings.plain, numbers
+    def move(self, gradients: Sequence[Tensor], extra: Tensor | None, numbers: Iterable[Number]) -> None:
+        """Moves the parameters. gradients: of each. extra: a vector (n,) that is added to them, or None."""
+        w, plain, (lr, taken) = self._part.w, self._plain, numbers
         if plain and extra is not None:  # before w changes, for `extra` may be w itself
             add(w, extra, -lr)
         if not self._joins:  # which takes a tenth of a small network's step

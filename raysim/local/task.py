@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from raysim.data.named import in_pieces
-from raysim.local.batch_gradient import Plain
 from raysim.local.head import entering, named
 from raysim.local.logged import Logged
 from raysim.local.loop import Trained, batches, train
@@ -22,7 +21,7 @@ from raysim.local.outputs import LossFunction
 from raysim.local.samples import Augmenter, Samples
 from raysim.local.settings import Local
 from raysim.local.steps import goes_on, require_trainable
-from raysim.local.trainable import Correction
+from raysim.local.trainable import Correction, Plain
 from raysim.models.layout import LayerBlock
 from raysim.parts.errors import BadValue
 from raysim.parts.rng import stream_of, torch_seed
@@ -175,21 +174,16 @@ class Task:
         require_trainable(net, local, part, loss, embedded, gradient)
         seen, own = net.seen, not isinstance(data, tuple) or data[0] is not self._shown
         samples = self._samples if data is None else Samples.of(*data) if isinstance(data, tuple) else data
+        draws = cache(lambda purpose: self.generator(f"{purpose} {stream}"))
+        kept = self.optimizer if stream == 0 and self.optimizer and goes_on(self.local, local) else None
         with net.embedding(loss) if embedded and loss else nullcontext(loss) as of_batch:
-            trained = train(
-                net,
-                start,
-                samples,
-                local,
-                self._order(stream),
+            trained = partial(train, net, start, samples, local, self._order(stream), draws=draws, kept=kept)(
                 part=part,
                 correction=correction,
                 tolerance=tolerance,
                 relative=relative,
                 loss=of_batch,
                 gradient=gradient,
-                draws=cache(lambda purpose: self.generator(f"{purpose} {stream}")),
-                kept=self.optimizer if stream == 0 and self.optimizer and goes_on(self.local, local) else None,
             )
         if not own:  # a client's samples alone count as seen; others are work besides, which raysim measures
             net.seen = seen

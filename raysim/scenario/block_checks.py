@@ -17,6 +17,7 @@ from raysim.data.sources.shakespeare import Shakespeare
 from raysim.data.sources.synthetic import LinearRegression, Quadratic
 from raysim.local import Local
 from raysim.local.augment import AugmentFunction, MixUp
+from raysim.local.gradients import GradientNoise, PerSample
 from raysim.parts.errors import Problem
 from raysim.parts.part import Part
 from raysim.parts.rng import Stream
@@ -145,9 +146,9 @@ def local_problems(scenario: Scenario) -> Iterator[Problem]:
         text = "must be float32 or bfloat16 on CPUs, got tf32; take one of them, or set resources.gpus_per_client"
         yield Problem("local.precision", text)
     if scenario.resources.cuda_graphs == "on":
-        wrong = [("batches", "poisson")] if local.batches == "poisson" else []
+        wrong = [("gradients", one.name) for one in local.gradients if isinstance(one, GradientNoise | PerSample)]
+        wrong += [("batches", "poisson")] if local.batches == "poisson" else []
         wrong += [] if local.optimizer.captures else [("optimizer", local.optimizer.name)]
-        wrong += [("gradients", one.name) for one in local.gradients if not one.captures]
         for key, got in wrong:
             text = f"must have steps that can be captured where resources.cuda_graphs is on, got {got}"
             yield Problem(f"local.{key}", f"{text}; take another, or set cuda_graphs to off")

@@ -104,7 +104,8 @@ class Workbench:
         if federation.mean:
             net.pixels = Pixels(federation.mean, federation.std, self.device)
         if scenario.resources.cuda_graphs == "on" and self.device.type == graphs.DEVICE:
-            net.graphs = graphs.CapturedSteps(net)
+            graphs.require_capturable(net)
+            net.captured = {}
         return net
 
     def variant(self, level: ModelKey) -> Variant:

@@ -16,12 +16,19 @@ from torch import Tensor, nn
 
 import raysim
 from raysim.local import Local, graphs
-from raysim.local.graphs import CapturedSteps, on_gpu
+from raysim.local.gradients import Gradient, GradientPoint, Take
+from raysim.local.graphs import on_gpu, require_capturable
 from raysim.local.net import Net
+from raysim.local.optimizers import SGD
 from raysim.local.steps import first_kept
 from raysim.parts.errors import BadInput
 from raysim.parts.process import isolated
 from raysim.workers.workshop import STAND_IN
+
+
+@pytest.fixture(autouse=True)
+def records(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graphs, "on_gpu", recorded)
 
 
 class Dropping(own_modules.Net):
@@ -35,7 +42,7 @@ def net(captured: bool, personal: tuple[str, ...] = ()) -> Net:
     with isolated(torch=True):
         torch.manual_seed(0)
         made = Net(Dropping((1, 8, 8), 10), personal, "cross_entropy", CPU, channels_last=False)
-    made.graphs = CapturedSteps(made, recorded) if captured else None
+    made.captured = {} if captured else None
     return made
 
 
@@ -55,9 +62,9 @@ def trained(captured: bool, local: dict[str, Any], **keywords: Any) -> list[Any]
         found += [result.w, result.model.buffers, result.loss_before, result.loss_after, result.steps]
         found += [made.seen, made.passes, *(vector.clone() for vector in task.optimizer.values())]
     if captured:
-        assert made.graphs is not None
-        (recipe,) = made.graphs._recipes.values()
-        assert len(recipe._recordings) >= 2  # whole batches and ragged ones
+        assert made.captured is not None
+        (steps,) = made.captured.values()
+        assert len(steps._recordings) >= 2  # whole batches and ragged ones
     return found
 
 
@@ -111,7 +118,6 @@ def test_so_have_those_of_a_part_and_with_a_correction(keywords: dict[str, Any],
 def on_a_stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(STAND_IN, "16")
     monkeypatch.setattr(graphs, "DEVICE", "cpu")
-    monkeypatch.setattr(graphs, "on_gpu", recorded)
 
 
 CNN = {"name": "cnn", "channels": [4], "kernel": 3}
@@ -173,7 +179,8 @@ class Holding(own_modules.Net):
 def test_a_network_that_a_graph_would_not_follow_is_refused(module: type[nn.Module], why: str) -> None:
     made = Net(module((1, 8, 8), 10), (), "cross_entropy", CPU, channels_last=False)
     with pytest.raises(BadInput, match=rf"resources\.cuda_graphs: must be off, .* captured: {why}.*; set it to off"):
-        made.graphs = CapturedSteps(made, recorded)
+        require_capturable(made)
+        made.captured = {}
         make_task(made, 40, Local(batch_size=8, epochs=2)).train(made.model())
 
 
@@ -186,12 +193,33 @@ def test_functions_that_an_algorithm_makes_for_each_client_are_refused(keywords:
         make_task(made).train(made.model(), **keywords)
 
 
+class Slow(SGD):
+    """An optimiser of a user."""
+
+
+class Drawing(Gradient):
+    """Draws from the generator of the training."""
+
+    name: str = "test_graphs:Drawing"
+
+    def take(self, before: Take, at: GradientPoint, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        loss, gradient = before(x, y)
+        return loss, gradient + torch.randn(gradient.shape, generator=at.generator())
+
+
+def test_a_part_that_draws_is_refused() -> None:
+    made = net(True)
+    with pytest.raises(BadInput, match=r"a part of local\.gradients draws, or takes gradients of single samples"):
+        make_task(made, local=Local(gradients=(Drawing(),))).train(made.model())
+
+
 def test_what_cannot_be_recorded_is_told_with_all_other_problems() -> None:
-    local = {"batches": "poisson", "gradients": [{"name": "noise", "std": 0.1}]}
+    noise = {"name": "noise", "std": 0.1}
+    local = {"batches": "poisson", "gradients": [noise], "optimizer": {"name": "test_graphs:Slow"}}
     with pytest.raises(raysim.ScenarioError) as raised:
         raysim.parse_scenario(digits(local=local, resources__cuda_graphs="on"))
     paths = [problem.path for problem in raised.value.problems]
-    assert paths == ["local.batches", "local.gradients", "resources.cuda_graphs"]
+    assert paths == ["local.gradients", "local.batches", "local.optimizer", "resources.cuda_graphs"]
 
 
 def test_draws_that_each_replay_would_repeat_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

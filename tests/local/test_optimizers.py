@@ -35,9 +35,9 @@ OURS: list[Optimizer] = [
 
 def begun(local: Local, net: Net) -> Callable[[Sequence[torch.Tensor]], None]:
     """Returns what takes the steps of a training of all parameters, given gradients."""
-    steps, taken = Steps(local, net, net.part(None)), count()
+    steps, taken = Steps(local, net, net.part(None), lambda x, y, ready: (x, [])), count()
     steps.begin(local, 100)
-    return lambda gradients: steps(gradients, None, steps.numbers(next(taken)))
+    return lambda gradients: steps.move(gradients, None, steps.numbers[next(taken)])
 
 
 def theirs(ours: Optimizer, parameters: Any, **keys: Any) -> torch.optim.Optimizer:

@@ -15,13 +15,13 @@ from raysim import RunFailed, ScenarioError, parse_scenario
 from raysim.data.dataset import IGNORED
 from raysim.local import Local
 from raysim.local import gradients as gradients_file
-from raysim.local.batch_gradient import gradient_of_each
 from raysim.local.gradients import NormClipping, PerSample
 from raysim.local.loop import batches
 from raysim.local.net import Net
 from raysim.local.outputs import cross_entropy
 from raysim.local.samples import Samples
 from raysim.local.task import Task
+from raysim.local.trainable import gradient_of_each
 from raysim.parts.rng import generator
 from raysim.terms import Population
 
