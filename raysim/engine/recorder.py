@@ -17,7 +17,7 @@ from raysim.terms import Traffic
 from raysim.workers.replies import Measured
 from results import Writer
 from results.info import directions
-from results.rows import EvaluationRow, Row, StepRow
+from results.rows import EvaluationRow, StepRow
 from results.schemas import TaskRow
 from results.writer import BUFFER_ROWS
 
@@ -259,17 +259,3 @@ class Recorder:
         best |= {"levels": self.levels} if self.levels else {}
         best |= {"models": self.models} if self.models else {}
         return {"totals": totals, "ended_early": self.early, "ended_by": ended_by, "diverged": self.diverged, **best}
-
-
-class Nowhere(Writer):
-    """Takes rows, and writes none."""
-
-    def __init__(self) -> None: ...
-
-    def add(self, row: Row, own: Mapping[str, float | None] | None = None) -> None: ...
-
-    def add_columns(
-        self, table: str, columns: Mapping[str, list[Any]], own: Sequence[Mapping[str, float | None]] = ()
-    ) -> None: ...
-
-    def flush(self) -> None: ...

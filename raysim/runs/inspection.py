@@ -2,7 +2,7 @@
 
 import math
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any, NamedTuple
@@ -14,18 +14,33 @@ from raysim.data.federation.federation import divide
 from raysim.data.federation.server import NO_PUBLIC, NoServerData
 from raysim.data.loaded import load
 from raysim.engine.families import family_of
-from raysim.engine.recorder import Nowhere
 from raysim.parts.errors import BadInput, BadValue, Problem, located
 from raysim.parts.process import isolated
 from raysim.runs.states import States, states_of
 from raysim.scenario import Scenario
 from raysim.terms import Shapes
+from results import Writer
 from results.location import is_local, location
+from results.rows import Row
 from results.summary import guarantee_of
 from results.texts import count
 
 _HAPPENINGS = 20  # how many happenings of a timeline a check follows
 _SMALL = 2**28  # bytes of files that are read without being asked for
+
+
+class Nowhere(Writer):
+    """Takes rows, and writes none."""
+
+    def __init__(self) -> None: ...
+
+    def add(self, row: Row, own: Mapping[str, float | None] | None = None) -> None: ...
+
+    def add_columns(
+        self, table: str, columns: Mapping[str, list[Any]], own: Sequence[Mapping[str, float | None]] = ()
+    ) -> None: ...
+
+    def flush(self) -> None: ...
 
 
 class Inspected(NamedTuple):

@@ -126,9 +126,8 @@ class RandomDelay(Delay, distribution.Distribution):
         return delay if self.unit == "seconds" else float(_ROUNDING[self.rounding](delay))
 
 
-ConstantDelay, HalfNormalDelay, LogNormalDelay, UniformDelay, ExponentialDelay = distribution.each_drawn(
-    RandomDelay, "delays of updates"
-)
+RANDOM_DELAYS = distribution.each_drawn(RandomDelay, "delays of updates")
+ConstantDelay, HalfNormalDelay, LogNormalDelay, UniformDelay, ExponentialDelay = RANDOM_DELAYS
 
 
 def _example(median: float) -> Any:

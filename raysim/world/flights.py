@@ -57,12 +57,10 @@ class Flights:
     def dispatch(self, client: int, moment: Moment) -> tuple[Dispatched, float]:
         """Dispatches a client. Returns that, and when its update can arrive at the soonest."""
         number, had = self._numbers[client], self._had[client]
-        level = self._level(client, number) if self._level else 1.0
-        reports, cost = self._drop == 0 or bool(self._drops(client, number).random() >= self._drop), None
-        follows = reports and self._measured is not None
-        if self._cost is not None:
-            cost = self._cost(client, level, had, moment)
-            cost = cost._replace(flops=0.0, samples=0.0) if follows else cost  # no sooner than without training
+        reports = self._drop == 0 or bool(self._drops(client, number).random() >= self._drop)
+        level, cost = self._foreseen(client, number, had, moment)
+        if (follows := reports and self._measured is not None) and cost is not None:
+            cost = cost._replace(flops=0.0, samples=0.0)  # it cannot arrive sooner than without training
         soonest = moment.time + duration_of(self._delay, self._delays, client, number, cost)
         arrives = math.inf if follows else soonest
         dispatched = Dispatched(self.serial, client, number, *moment, arrives, reports, level, had)
@@ -105,12 +103,13 @@ class Flights:
 
     def first_delays(self, clients: NDArray[np.int64]) -> NDArray[np.float64]:
         """Returns how long the first update of each of some clients takes or would take."""
-
-        def cost(client: int) -> Cost | None:
-            level = self._level(client, 0) if self._level else 1.0
-            return self._cost(client, level, 0, Moment()) if self._cost else None
-
+        cost = lambda client: self._foreseen(client, 0, 0, Moment())[1]  # noqa: E731
         return first_delays(clients, self._delay, self._delays, cost)
+
+    def _foreseen(self, client: int, number: int, had: int | None, moment: Moment) -> tuple[ModelKey, Cost | None]:
+        """Returns the level of a dispatch, and what its update costs; None if the delay does not need that."""
+        level = self._level(client, number) if self._level else 1.0
+        return level, self._cost(client, level, had, moment) if self._cost else None
 
     # --- steps and ends -----------------------------------------------------------------------------------------------
 

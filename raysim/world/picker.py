@@ -93,8 +93,6 @@ class PolicyPicker(Picker):
         wanted, size = self._wanted(in_flight), self.roster.size
         if wanted <= 0 or not size:
             return []
-        if self._uniform and wanted == 1:
-            return [self.roster.at(int(self.draws(serial).integers(size)))]
         if self._uniform:  # needs no list of all clients
             places = UniformPolicy().places(size, wanted, self.draws(serial))
             return [self.roster.at(place) for place in places]

@@ -6,34 +6,14 @@ from pydantic import Field, model_validator
 
 from raysim.parts.part import Clients, Count, OneOf, Part, Positive, Share, Unit
 from raysim.world.availability import Always, Availability, Dropout, Periodic, RandomAvailability
-from raysim.world.delay import (
-    ComputeDelay,
-    ConstantDelay,
-    Delay,
-    ExponentialDelay,
-    HalfNormalDelay,
-    LogNormalDelay,
-    NoDelay,
-    ScriptedDelay,
-    UniformDelay,
-)
+from raysim.world.delay import RANDOM_DELAYS, ComputeDelay, Delay, NoDelay, ScriptedDelay
 from raysim.world.links import AllLinks, SomeLinks
 from raysim.world.network import EDGE_DELAYS, ConstantEdgeDelay, EdgeDelay
 from raysim.world.policies import POLICIES, Policy, UniformPolicy
 from raysim.world.trace_availability import TraceAvailability
 from raysim.world.trace_delay import TraceDelay
 
-DELAYS: tuple[type[Delay], ...] = (
-    NoDelay,
-    ConstantDelay,
-    HalfNormalDelay,
-    LogNormalDelay,
-    UniformDelay,
-    ExponentialDelay,
-    ComputeDelay,
-    TraceDelay,
-    ScriptedDelay,
-)
+DELAYS: tuple[type[Delay], ...] = (NoDelay, *RANDOM_DELAYS, ComputeDelay, TraceDelay, ScriptedDelay)
 
 AVAILABILITY: tuple[type[Availability], ...] = (Always, RandomAvailability, Periodic, TraceAvailability)
 

@@ -11,7 +11,7 @@ from raysim import ScenarioError, parse_scenario
 from raysim.algorithms import Round
 from raysim.world import Candidates, Reports, World
 from raysim.world.clock import Horizon
-from raysim.world.policies.plain import BySamples, Stratified, WeightedPolicy
+from raysim.world.policies.policy import BySamples, Stratified, WeightedPolicy
 from raysim.world.server_happening import Stepped
 from raysim.world.server_timeline import ServerTimeline
 

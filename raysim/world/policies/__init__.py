@@ -1,8 +1,16 @@
 """How clients are picked. To add a way, put it into `POLICIES`."""
 
 from raysim.world.policies.losses import Oort, Pisces, PowerOfChoice
-from raysim.world.policies.plain import BySamples, RoundRobin, Stratified, UniformPolicy, WeightedPolicy
-from raysim.world.policies.policy import Candidates, Policy, Reports
+from raysim.world.policies.policy import (
+    BySamples,
+    Candidates,
+    Policy,
+    Reports,
+    RoundRobin,
+    Stratified,
+    UniformPolicy,
+    WeightedPolicy,
+)
 
 POLICIES: tuple[type[Policy], ...] = (
     UniformPolicy,

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from raysim.parts.part import Clients, Fraction, NonNegative, Positive, Unit
-from raysim.world.policies.plain import draw
-from raysim.world.policies.policy import Candidates, Policy
+from raysim.world.policies.policy import Candidates, Policy, draw
 
 
 class PowerOfChoice(Policy):
