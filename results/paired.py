@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from results.compare import about
 from results.counted import Values, beyond, counted_runs, counting, key_axes, members, note_short
+from results.groups import with_names_of_parts
 from results.info import range_of
 from results.measure import Measure, NotComparable
 from results.ranking import difference, holm
@@ -59,10 +60,12 @@ def paired(
     ordered = runs.only(run for group in groups.values() for run in group)
     numbers = score(ordered, measure)
     notes += note_short(ordered, measure)
+    briefs = with_names_of_parts(keys, [dict(zip(keys, values, strict=True)) for values in groups])
+    texts = {values: _as_text(keys, tuple(brief.values())) for values, brief in zip(groups, briefs, strict=True)}
     rows = []
     for values, other in _cases(keys, list(groups), chosen, notes):
         pairs = _pairs(groups[values], groups[other], notes)
-        of_case = dict(zip(keys, values, strict=True)) | {"baseline": _as_text(keys, other)}
+        of_case = dict(zip(keys, values, strict=True)) | {"baseline": texts[other]}
         for metric, of_runs in numbers.items():
             found = _found(metric, pairs, of_runs, notes)
             low, high = range_of(metric)

@@ -58,7 +58,7 @@ class Search(Part):
     """Number of trials that are suggested at a time, and may run side by side. Suggestions depend on it."""
     storage: str | None = None
     """Address of a database of Optuna's that also gets the trials, such as sqlite:///tuning.db, for its dashboard. A
-    study there has the name of the sweep and the number of its group, and is written anew when a search starts. null:
+    study there has the name of the sweep and the number of its group, and is replaced when a search starts. null:
     none."""
 
 
