@@ -18,7 +18,6 @@ from raysim.parts.rng import generator
 from raysim.scenario import Scenario
 from raysim.terms import ClientState, Record, Wire, suffixed
 from raysim.workers import records, returned
-from raysim.workers.client_models import ClientModels, state_in, with_statistics
 from raysim.workers.evaluation import EVALUATION_BATCH, joined
 from raysim.workers.replies import ClientWire, Evaluated, MetricSums, Numbers, TrainedMember
 from raysim.workers.requests import (
@@ -47,7 +46,6 @@ class ClientWorker(Workbench, ClientHandlers):
     def __init__(self, scenario: Scenario, federation: Federation, device: torch.device) -> None:
         super().__init__(scenario, federation, device)
         self.models = ServerModels(self)
-        self.own = ClientModels(self, self.models)
 
     # --- training -----------------------------------------------------------------------------------------------------
 
@@ -86,7 +84,8 @@ class ClientWorker(Workbench, ClientHandlers):
         net.take_solves()
         self.logged.take()
         self.at(member.moment)
-        state, message = state_in(member.state, self.device), self.models.cut(member.level, message, member.version)
+        state = records.state_in(member.state, self.device)
+        message = self.models.cut(member.level, message, member.version)
         key = DrawKey(client, number, member.version)
         if self.scenario.sends_each:
             copy = state.downlink if member.missed.versions is not None else {}
@@ -161,7 +160,7 @@ class ClientWorker(Workbench, ClientHandlers):
         message = records.borrow(served.message.content, self.device)  # the network copies it
         message = self.models.cut(served.level, message, served.version)
         model = self.models.received(message, variant.start)
-        return variant.net, with_statistics(model, variant, served)
+        return variant.net, self.models.with_statistics(model, variant, served)
 
     def metrics(self, request: MetricsRequest) -> Numbers:
         """Computes own metrics of the outputs that evaluations left."""
@@ -171,16 +170,16 @@ class ClientWorker(Workbench, ClientHandlers):
     def evaluate_clients(self, request: EvaluateClientsRequest) -> list[dict[str, Evaluated]]:
         """Evaluates each client's own model on its own samples, by split."""
         asked = request.own
-        received, on = self.own.received(asked), [self.federation.evaluates_on(client) for client in asked.clients]
-        if many := self.own.many(asked):
-            level = asked.levels[0]
+        received, level = self.models.received_by(asked), asked.levels[0]
+        on = [self.federation.evaluates_on(client) for client in asked.clients]
+        if many := self.models.many(asked):
             with self.variant(level).net.evaluating(received[level][1]):
                 return self.evaluator.of_many(*many, on)
         evaluated = []
         for place, client in enumerate(asked.clients):
             net = self.variant(asked.levels[place]).net
             net.take_solves()
-            own = self.own.predictor(asked, place, received)
+            own = self.models.predictor(asked, place, received)
             predictor = net.evaluating(own) if isinstance(own, Model) else nullcontext(own)
             with predictor as predict:
                 splits = on[place].items()
@@ -192,9 +191,9 @@ class ClientWorker(Workbench, ClientHandlers):
 
         Raises TypeError if a client predicts with something other than a model.
         """
-        received, vectors = self.own.received(request.own), records.Stack()
+        received, vectors = self.models.received_by(request.own), records.Stack()
         for place in range(len(request.own.clients)):
-            own = self.own.predictor(request.own, place, received)
+            own = self.models.predictor(request.own, place, received)
             if not isinstance(own, Model):
                 raise TypeError(f"run.save_clients: clients must predict with models, got {own!r}; leave the key out")
             vectors.add({"w": own.w, "buffers": own.buffers}, 1.0)

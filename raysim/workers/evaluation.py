@@ -68,24 +68,18 @@ class Evaluator:
 
         kept: a list to which is added what metrics need of each batch, on the CPU; None: that is not kept.
         """
-        samples, loss, correct = 0, 0.0, 0
+        totals: MetricSums = defaultdict(float)
         for start in range(0, len(rows), EVALUATION_BATCH):
             x, y = self._loader(split, rows[start : start + EVALUATION_BATCH], client)
-            samples += counted(y)
             output: Tensor = predict(x)
             if kept is not None:
                 kept.append(self._kept_of(output, y))
-            loss += float(self._net.loss(output, y, reduction="sum"))
-            if self._labelled:
-                correct += int(hits(output, y).sum())
-        solves = self._net.take_solves()
-        sums = {"samples": float(samples), "loss": loss}
-        if self._labelled:
-            sums["accuracy"] = float(correct)
-        if solves.solves:  # like all metrics, as sums over samples
-            sums["iterations"] = samples * solves.iterations / solves.solves
-            sums["unconverged"] = samples * solves.unconverged / solves.solves
-        return sums
+            for metric, (value,) in self._measured([output], y, (len(y),)):
+                totals[metric] += value
+        if (solves := self._net.take_solves()).solves:  # like all metrics, as sums over samples
+            totals["iterations"] = totals["samples"] * solves.iterations / solves.solves
+            totals["unconverged"] = totals["samples"] * solves.unconverged / solves.solves
+        return {**totals}
 
     def of_many(self, models: ManyModels, vectors: Sequence[Tensor], on: Sequence[On]) -> list[dict[str, Evaluated]]:
         """Evaluates a model of each client on its own samples, with the bits of `measure`, without `run.metrics`.
@@ -99,20 +93,21 @@ class Evaluator:
             split = next(splits[name][0] for splits in on if name in splits)
             for block in _blocks(rows_of):
                 places, pieces = zip(*block, strict=True)
-                for metric, sums in self._sums_of_many(models, [vectors[place] for place in places], split, pieces):
+                x, y = self._loader(split, np.concatenate(pieces))
+                sizes = tuple(map(len, pieces))
+                outputs = models(x, sizes, [vectors[place] for place in places])
+                for metric, sums in self._measured(outputs, y, sizes):
                     for place, value in zip(places, sums, strict=True):
                         totals[place][metric] += value
             for place, total in totals.items():
                 found[place][name] = Evaluated({**total}, {})
         return found
 
-    def _sums_of_many(
-        self, models: ManyModels, vectors: Sequence[Tensor], split: Split, rows: Sequence[np.ndarray]
+    def _measured(
+        self, outputs: list[Tensor], y: Tensor, sizes: tuple[int, ...]
     ) -> Iterator[tuple[str, Iterable[float]]]:
-        """Yields each metric with its sum over the samples of each model."""
-        sizes = tuple(map(len, rows))
-        x, y = self._loader(split, np.concatenate(rows))
-        outputs, targets = models(x, sizes, vectors), y.split_with_sizes(sizes)
+        """Yields each metric with its sum over the samples of each batch. y: the targets of all of them."""
+        targets = y.split_with_sizes(sizes)
         losses = [self._net.loss(*pair, reduction="sum") for pair in zip(outputs, targets, strict=True)]
         yield "samples", map(counted, targets)
         yield "loss", torch.stack(losses).tolist()

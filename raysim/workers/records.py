@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import islice
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from actors import Value
 from raysim.models.layout import ALIGNMENT, Layout
-from raysim.terms import Record, Weight, Wire
-from raysim.workers.replies import Measured, StateValues
+from raysim.terms import ClientState, Record, Weight, Wire
+from raysim.workers.replies import ClientWire, Measured, StateValues
 
 # Arrays in Ray's object store are read-only, but torch can write to them; `returned.calling` notices that.
 warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
@@ -44,6 +46,16 @@ def borrow(wire: Wire, device: torch.device) -> Record:
         key: torch.tensor(value) if value.ctypes.data % (4 * ALIGNMENT) else torch.from_numpy(value)
         for key, value in wire.items()
     }
+
+
+def state_in(value: Value[ClientWire] | None, device: torch.device) -> ClientState[Tensor]:
+    """Returns a client's state, which may be changed in place but for what transforms keep; an empty one if clients
+    keep none."""
+    if not value:
+        return ClientState()
+    _, _, up, _, down = value.content.map(partial(borrow, device=device))
+    own = value.content._replace(uplink={}, downlink={}).map(partial(receive, device=device))
+    return own._replace(uplink=up, downlink=down)
 
 
 # --- the server's state between steps, of which entries that the message carries, too, are not stored twice ----------

@@ -1,19 +1,27 @@
-"""The models that a server has, what it sends of them, and what clients receive."""
+"""The models that a server has, what it sends of them, and what clients receive and predict with."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
+
+import torch
+from torch import Tensor
 
 from actors import Value
 from raysim.algorithms import Central
-from raysim.local.batch_norm import tracking
+from raysim.local.batch_norm import pooled, tracking
+from raysim.local.many import ManyModels
 from raysim.local.model import Model
 from raysim.local.steps import first_kept
-from raysim.terms import ClientState, ModelKey, Record, Tensor, Wire, suffixed
+from raysim.terms import ClientState, ModelKey, Record, Wire, suffixed
 from raysim.workers import records, returned
+from raysim.workers.requests import OwnModels, Served
 from raysim.workers.sending import DrawKey
 from raysim.workers.variants import Variant
-from raysim.workers.workbench import Workbench
+from raysim.workers.workbench import EVALUATING, Workbench
+
+Received = dict[ModelKey, tuple[Record, Model]]  # by level: the message, and the model in it
 
 
 class ServerModels:
@@ -22,6 +30,7 @@ class ServerModels:
     def __init__(self, bench: Workbench) -> None:
         """bench: if its scenario has models apart, entries of one record are told apart by their names."""
         self._bench, self._adapting, self._apart = bench, bench.adapting, bench.scenario.apart
+        self._many: dict[ModelKey, ManyModels] = {}
 
     @property
     def _algorithm(self) -> Central:
@@ -145,3 +154,62 @@ class ServerModels:
         """The entries of the messages that the algorithm sends."""
         state = self.mine(1.0, self._adapting.apart(self.first_state())[0])
         return frozenset(self.sent(state, 0, self._bench.whole))
+
+    # --- what clients predict with ------------------------------------------------------------------------------------
+
+    def received_by(self, own: OwnModels) -> Received:
+        """Returns what clients of each level received, with statistics of BatchNorm if they are collected, and the
+        model in it, which is the same for all of them."""
+        whole, _ = self.opened(own.models[0].message)
+        found: Received = {}
+        for served in own.models:
+            variant = self._bench.variant(served.level)
+            message = self.cut(served.level, whole, served.version)
+            with_own = self.with_statistics(self.received(message, variant.start), variant, served)
+            message = {**message, "buffers": with_own.buffers} if served.statistics else message
+            found[served.level] = message, self.received(message, variant.start)
+        return found
+
+    def with_statistics(self, model: Model, variant: Variant, served: Served) -> Model:
+        """Returns a model with the statistics of BatchNorm that were collected of it, if any were."""
+        found = [records.borrow(value.content, self._bench.device) for value in served.statistics]
+        return model.replace(buffers=pooled(model.buffers, variant.net.layout, found)) if found else model
+
+    def many(self, own: OwnModels) -> tuple[ManyModels, list[Tensor]] | None:
+        """Returns clients' models together, with what in them is each client's own; None if they must be made one by
+        one."""
+        bench, level, named = self._bench, own.levels[0], self._algorithm.own_model
+        variant, parts = bench.variant(level), named.keys() - {"buffers"}
+        kept = own.states[0].content.algorithm.keys() if own.states else set()
+        computed = own.unseen or type(self._algorithm).personal is not Central.personal or set(named.values()) - kept
+        sliced = len(own.models) > 1 or (parts and variant.slices) or parts - {"w", "personal"}
+        differ = sliced or bench.scenario.run.metrics or bench.federation.skew
+        if computed or differ or not ManyModels.fits(variant.net):
+            return None
+        if level not in self._many:
+            self._many[level] = ManyModels(variant.net, *parts)
+        entries = [named[part] for part in parts]
+        vectors = [torch.from_numpy(state.content.algorithm[entry]) for state in own.states for entry in entries]
+        return self._many[level], vectors or [variant.net.w[:0]] * len(own.clients)
+
+    def predictor(self, own: OwnModels, place: int, received: Received) -> Model | Callable[[Tensor], Tensor]:
+        """Returns what a client predicts with. place: the client's place in `own.clients`. received: as
+        `received_by` returns it."""
+        bench, algorithm = self._bench, self._algorithm
+        bench.at(own.moment)
+        client, number = own.clients[place], EVALUATING + own.version
+        who = f"client {client}, model version {own.version}, evaluate"
+        variant, (message, model) = bench.variant(own.levels[place]), received[own.levels[place]]
+        task = bench.task(client, number, model, variant=variant)
+        state = records.state_in(own.states[place] if own.states else None, bench.device).algorithm
+        state = variant.cut(state, algorithm.first_unit(own.version))
+        bench.logged.take()
+        if own.unseen:
+            with bench.calling("adapt", client, number, who=who, message=message, state=state) as where:
+                adapted = returned.record(where, algorithm.adapt(task, message, state), "the client's state")
+                returned.alike(where, adapted, state, "the client's state", "client")
+            state = adapted
+        with bench.calling("personal", client, number, who=who, message=message, state=state) as where:
+            predicts = algorithm.personal(task, message, state)
+            bench.refuse_logged("personal or adapt")
+            return returned.predictor(where, predicts, variant.net.layout)

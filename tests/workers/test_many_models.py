@@ -57,10 +57,10 @@ def test_many_models_have_the_bits_of_one_after_another(
         raw = digits(algorithm=algorithm, model={**model, "personal": personal})
         raw["data"] = {"name": "digits", "clients": len(CLIENTS), **data}
         worker, request = asked(raw, seed)
-        assert worker.own.many(request.own)
+        assert worker.models.many(request.own)
         together = [worker.evaluate_clients(request) for _ in range(3)]  # alone, tried, and together
         with monkeypatch.context() as patched:
-            patched.setattr(worker.own, "many", lambda own: None)
+            patched.setattr(worker.models, "many", lambda own: None)
             alone = worker.evaluate_clients(request)
         assert together == [alone] * 3
         assert all(one["test"].samples for one in alone)
@@ -68,7 +68,7 @@ def test_many_models_have_the_bits_of_one_after_another(
 
 def test_a_model_whose_bits_would_differ_is_computed_alone() -> None:
     worker, request = asked(digits(algorithm="fedper", model__personal=["head"], data__local_test=0.2))
-    models, vectors = worker.own.many(request.own)
+    models, vectors = worker.models.many(request.own)
     shared, sizes, x = models._shared, (2, 3, 4), torch.rand(9, 64)
     models._shared = lambda given: shared(given) + (len(given) > 4) * 1e-6 * (torch.arange(len(given)) < 5)[:, None]
     with worker.net.evaluating(worker.start):
@@ -90,5 +90,5 @@ def test_a_model_whose_bits_would_differ_is_computed_alone() -> None:
 )
 def test_what_does_not_fit_is_evaluated_one_by_one(given: dict[str, Any]) -> None:
     worker, request = asked(digits(data__local_test=0.2, **given))
-    assert worker.own.many(request.own) is None
+    assert worker.models.many(request.own) is None
     assert len(worker.evaluate_clients(request)) == len(CLIENTS)
