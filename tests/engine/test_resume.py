@@ -533,7 +533,7 @@ def test_the_past_of_a_fork_is_not_done_again_with_its_settings(tmp_path: Path) 
 def test_a_longer_fork_never_comes_to_a_version_beyond_its_last_step(tmp_path: Path) -> None:
     """How many steps more rounds have is not known beforehand."""
     whole = undisturbed(digits(), tmp_path)  # it makes three steps
-    with pytest.raises(RunFailed, match="must come to version 11 before its end is near, but came to "):
+    with pytest.raises(RunFailed, match="must reach version 11 well before its end, but reached "):
         raysim.fork(whole.folder, 11, ["run.rounds=12"], out=tmp_path / "forks", inline=True)
     (folder,) = (tmp_path / "forks").iterdir()
     assert Result(folder).info["status"] == "failed"

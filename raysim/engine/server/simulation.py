@@ -2,9 +2,9 @@
 
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -63,7 +63,8 @@ class ServerSimulation:
         horizon = self._end.last_of(self.scenario.run.horizon)
         self._timeline = self._course.timeline(horizon, self._jobs.training)
         self._happenings = iter(self._timeline)
-        self._jobs.evaluations.made = _followed(islice(self._happenings, self._written)).made
+        self._jobs.evaluations.made = self._made
+        deque(islice(self._happenings, self._written), maxlen=0)
 
     # --- checkpoints --------------------------------------------------------------------------------------------------
 
@@ -74,21 +75,27 @@ class ServerSimulation:
     def _recall(self, checkpoint: Checkpoint) -> None:
         """Moves the timeline on to a checkpoint, and starts the training again that was under way then."""
         self._evaluated = checkpoint.memory["simulation"]["evaluated"]
-        training = _followed(self._accounted(skip(self._happenings, checkpoint)))
-        self._jobs.evaluations.made, self._end, self._written = training.made, training.end, checkpoint.happenings
-        self._made = training.made
-        for dispatched in training.begun.values():  # in order of dispatch: a client's next state follows from its last
+        begun: dict[int, Dispatched] = {}  # by serial: dispatches whose training has started, and that have not ended
+        account, population = self._recorder.account, self._course.population
+        for happening in skip(self._happenings, checkpoint):
+            match happening:
+                case Started():
+                    begun[happening.dispatched.serial] = happening.dispatched
+                case Ended():
+                    begun.pop(happening.dispatched.serial, None)
+                    if account and happening.arrived:
+                        account.unused(happening.dispatched.client)
+                case Stepped():
+                    self._made = happening.moment
+                    for dispatched in happening.members:
+                        begun.pop(dispatched.serial, None)
+                    if account:  # of what the step has shown of clients
+                        account.step(happening.arrivals, one_sum(weigh(self.scenario, happening, population)))
+                case Closed():
+                    self._end = happening
+        self._jobs.evaluations.made, self._written = self._made, checkpoint.happenings
+        for dispatched in begun.values():  # in order of dispatch: a client's next state follows from its last
             self._jobs.training.begin(dispatched)
-
-    def _accounted(self, happenings: Iterable[Happening]) -> Iterator[Happening]:
-        """Yields happenings that were written before, and counts what their steps show of clients."""
-        for happening in happenings:
-            if self._recorder.account and isinstance(happening, Stepped):
-                weights = one_sum(weigh(self.scenario, happening, self._course.population))
-                self._recorder.account.step(happening.arrivals, weights)
-            elif self._recorder.account and isinstance(happening, Ended) and happening.arrived:
-                self._recorder.account.unused(happening.dispatched.client)
-            yield happening
 
     def is_last(self, happening: Happening) -> bool:
         if isinstance(happening, Ended):
@@ -223,29 +230,3 @@ class ServerSimulation:
         for client, split, found in pending.of_clients:
             self._recorder.evaluated(closed, split, found, "unseen", client, group=self._group(client))
         self._recorder.jobs(closed, pending.jobs, self.stopwatch.began)
-
-
-class _Followed(NamedTuple):
-    """What is known after a timeline was followed up to some place."""
-
-    begun: dict[int, Dispatched]  # by serial: dispatches whose training has started, and that have not ended
-    made: Moment  # when the newest version was made
-    end: Closed | None  # the last end of a round, or evaluation
-
-
-def _followed(happenings: Iterable[Happening]) -> _Followed:
-    begun: dict[int, Dispatched] = {}
-    made, end = Moment(), None
-    for happening in happenings:
-        match happening:
-            case Started():
-                begun[happening.dispatched.serial] = happening.dispatched
-            case Ended():
-                begun.pop(happening.dispatched.serial, None)
-            case Stepped():
-                made = happening.moment
-                for dispatched in happening.members:
-                    begun.pop(dispatched.serial, None)
-            case Closed():
-                end = happening
-    return _Followed(begun, made, end)
