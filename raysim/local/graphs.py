@@ -26,7 +26,7 @@ from raysim.parts.errors import BadInput
 
 DEVICE = "cuda"  # whose kernels can be recorded; tests let a CPU stand in for it
 BEFORE = 3  # steps of a shape whose kernels are started one by one, in which libraries set themselves up
-KEPT = 8  # of shapes, and of settings, which schedules may change
+KEPT = 8  # of shapes, the first to come so often, and of settings, which schedules may change
 FIXED = ("optimizer", "weight_decay", "groups", "gradients", "precision")  # keys of `local` on which kernels depend
 
 
@@ -67,7 +67,10 @@ def captured_steps(net: Net, part: str | None, settings: Local, own: bool) -> Ca
     tensors = (*net.module.parameters(), *net.module.buffers())  # which quantised modules may replace
     key = part, repr([getattr(settings, name) for name in FIXED]), tuple(one.data_ptr() for one in tensors)
     assert net.captured is not None
-    steps: CapturedSteps = _kept(net.captured, key, lambda: CapturedSteps(settings, net, part))
+    steps: CapturedSteps = net.captured.get(key) or CapturedSteps(settings, net, part)
+    if len(net.captured) == KEPT and key not in net.captured:
+        del net.captured[next(iter(net.captured))]
+    net.captured[key] = steps
     return steps
 
 
@@ -97,9 +100,12 @@ class CapturedSteps(Steps):
         tensors = _tensors(x, y, extra, numbers)
         form = (extra is None, *((one.shape, one.stride(), one.dtype) for one in tensors))
         self._met[form] += 1
-        if self._met[form] <= BEFORE or known[0] is not None:
+        new = form not in self._recordings
+        if known[0] is not None or (new and (self._met[form] <= BEFORE or len(self._recordings) == KEPT)):
             return super().__call__(x, y, extra, numbers, *known)
-        recording: _Recording = _kept(self._recordings, form, lambda: self._record(x, y, extra, numbers))
+        if new:
+            self._recordings[form] = self._record(x, y, extra, numbers)
+        recording = self._recordings[form]
         for place, one in zip(recording.places, tensors, strict=True):
             place.copy_(one)
         recording.replay()
@@ -126,15 +132,6 @@ class CapturedSteps(Steps):
 
 def _tensors(x: Any, *others: Tensor | None) -> list[Tensor]:
     return [one for one in (*by_name(x).values(), *others) if one is not None]
-
-
-def _kept(kept: dict[Hashable, Any], key: Hashable, make: Callable[[], Any]) -> Any:
-    """Returns what is kept under a key, which is made when it is first asked for. The oldest of too many goes."""
-    if key not in kept:
-        kept[key] = make()
-        if len(kept) > KEPT:
-            del kept[next(iter(kept))]
-    return kept[key]
 
 
 def _unavailable(*_: Any) -> Any:

@@ -11,7 +11,7 @@ import pytest
 import torch
 from conftest import Simulate, digits
 from local_tasks import CPU, make_task
-from recorded_calls import recorded
+from recorded_calls import Recorder, recorded
 from torch import Tensor, nn
 
 import raysim
@@ -20,6 +20,7 @@ from raysim.local.gradients import Gradient, GradientPoint, Take
 from raysim.local.graphs import on_gpu, require_capturable
 from raysim.local.net import Net
 from raysim.local.optimizers import SGD
+from raysim.local.samples import Pixels
 from raysim.local.steps import first_kept
 from raysim.parts.errors import BadInput
 from raysim.parts.process import isolated
@@ -112,6 +113,40 @@ def test_recorded_steps_have_the_bits_of_others(local: dict[str, Any]) -> None:
 def test_so_have_those_of_a_part_and_with_a_correction(keywords: dict[str, Any], optimizer: str) -> None:
     local = {"optimizer": optimizer}
     assert all(map(same, trained(True, local, **keywords), trained(False, local, **keywords)))
+
+
+def test_only_the_shapes_that_come_often_first_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others are steps as without graphs, and of other settings, the oldest go."""
+    monkeypatch.setattr(graphs, "KEPT", 2)
+    left = []
+    for captured in (False, True):
+        made = net(captured)
+        for samples in (17, 18, 19, 20):
+            found = make_task(made, samples, Local(batch_size=8, epochs=5)).train(made.model())
+        left.append(found.w)
+        recorded_shapes = [len(steps._recordings) for steps in (made.captured or {}).values()]
+        for rate in (0.1, 0.2):
+            make_task(made, 8, Local(batch_size=4, weight_decay=rate, lr=1 + rate)).train(made.model())
+    assert torch.equal(*left) and recorded_shapes == [2] and made.captured is not None
+    assert [steps.decay for steps in made.captured.values()] == [0.1, 0.2]
+
+
+def test_no_step_reads_a_number_of_a_tensor() -> None:
+    """On a GPU, that would wait until all work is over."""
+    made = net(False)
+    made.pixels = Pixels((0.5,), (0.2,), CPU)
+    local = {
+        "augment": ["crop", "flip"],
+        "optimizer": "adamw",
+        "weight_decay": 0.1,
+        "gradients": [{"name": "clip_norm", "max": 1}],
+    }
+    task = make_task(made, local=Local.model_validate({"batch_size": 8} | local, strict=False))
+    with Recorder() as recorder:
+        task.train(made.model(), correction=lambda w: 0.1 * (w - task.received.w))
+    assert len(recorder.calls) > 5 * 40
+    with pytest.raises(RuntimeError, match="not permitted"), Recorder():
+        float(task.received.w.sum())
 
 
 @pytest.fixture

@@ -3,10 +3,16 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+from recorded_calls import recorded
+
+import raysim
+from raysim.local import graphs
+from raysim.workers.workshop import STAND_IN
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,6 +28,24 @@ def test_cuda_graphs_are_compared_in_pairs_on_a_gpu_only(monkeypatch: pytest.Mon
     monkeypatch.setattr(sys, "argv", ["gpu.py", "--cpu", "--graphs"])
     with pytest.raises(SystemExit):
         gpu.main()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("job", ["cnn, 10 a round", "resnet18", "vit with lora", "gpt2 with lora"])
+def test_its_networks_have_one_digest_with_and_without_recorded_steps(
+    job: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    recordings: list[str] = []
+    monkeypatch.setenv(STAND_IN, "16")
+    monkeypatch.setattr(graphs, "DEVICE", "cpu")
+    monkeypatch.setattr(graphs, "on_gpu", lambda work: recordings.append(job) or recorded(work))
+    gpu = import_module("gpu")
+    assert job in gpu.GRAPHED
+    small = replace(gpu.SMALL_JOBS[job], epochs=4)  # so that each worker records
+    made = [small.scenario(gpu.Case(job, "gpu", graphs=one), tmp_path) for one in ("off", "on")]
+    off, on = (raysim.run(one, out=tmp_path, inline=True, progress=False).digest for one in made)
+    assert off == on and recordings
 
 
 @pytest.mark.long

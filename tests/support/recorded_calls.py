@@ -15,7 +15,9 @@ ATEN = torch.ops.aten
 WAITING = {ATEN._local_scalar_dense.default, ATEN.nonzero.default, ATEN.equal.default, ATEN.is_nonzero.default}
 
 
-class _Recorder(TorchDispatchMode):
+class Recorder(TorchDispatchMode):
+    """Keeps all calls of operations within the block, and refuses those that wait for a GPU."""
+
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.calls: list[tuple[Any, Any, Any, Any]] = []
@@ -36,7 +38,7 @@ class _Recorder(TorchDispatchMode):
 
 def recorded(work: Callable[[], Any]) -> tuple[Callable[[], None], Any]:
     """Captures a function, as `raysim.local.graphs.on_gpu` does: nothing is changed by that."""
-    recorder, state = _Recorder(), torch.default_generator.get_state()
+    recorder, state = Recorder(), torch.default_generator.get_state()
     with recorder:
         result = work()
     for storage, before in recorder.before.values():
