@@ -87,6 +87,8 @@ def _guesses(path: Path) -> Iterator[Guess]:
             yield Guess("size", 32, "pixels; pictures of other sizes are resized")
         if name == "client_files":
             yield Guess("clients", "file", f"{len({file.stem for file in found[name]})} names of files")
+        elif {len(file.relative_to(path).parts) for file in files} == {3} and not (path / "train").is_dir():
+            yield Guess("clients", "folder", "a folder seems to be a client, and a folder in it a class")
         else:
             yield from _iid("nothing says whose samples they are")
 

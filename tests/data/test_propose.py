@@ -89,6 +89,11 @@ def test_a_folder_is_what_most_of_its_files_are(tmp_path: Path) -> None:
     keys, text = proposed(tmp_path / "pictures", "new", "data")
     assert (keys["name"], keys["size"]) == ("image_folder", 32)
     assert "# x: images (3, 32, 32) of uint8" in text
+    for owner in ("ann", "bob"):
+        for label in "ab":
+            write_image(tmp_path / "owners" / owner / label / "0.png", 50)
+    keys, text = proposed(tmp_path / "owners", "new", "data")
+    assert keys["clients"] == "folder" and "2 classes (a, b)" in text
     for name in ("train/0", "train/1", "test/0", "test/1"):
         (tmp_path / "clients" / name).parent.mkdir(exist_ok=True, parents=True)
         np.savez(tmp_path / "clients" / f"{name}.npz", x=DRAW.standard_normal((6, 2)), y=Y[:6])
