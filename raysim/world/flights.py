@@ -134,11 +134,6 @@ class Flights:
 
     # --- a fast loop --------------------------------------------------------------------------------------------------
 
-    @property
-    def steady(self) -> bool:
-        """Whether `replaced` can take over as soon as as many clients fly as are wanted."""
-        return self._cost is None and self._level is None and self._drop == 0
-
     def replaced(
         self, roster: Roster, picks: Stream, size: int | None, end: float, over: Callable[[], bool]
     ) -> Iterator[tuple[float, tuple[Dispatched, ...]]]:

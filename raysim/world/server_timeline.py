@@ -76,9 +76,8 @@ class ServerTimeline:
         tiers = world.dispatch.tiers
         self._tiers = Tiers(tiers, samples, self._flights.first_delays(np.flatnonzero(samples))) if tiers else None
         self._picker = new_picker(world, samples, seed, labels, self._tiers)
-        # Whether clients are replaced one by one, with no look at anything else.
-        plain = not (self._follows or self._has_rounds or horizon.every_time) and self._flights.steady
-        self._steady = plain and self._picker.steady
+        other = cost or level or self._follows or self._has_rounds or horizon.every_time or world.dropout.probability
+        self._steady = not other and self._picker.steady  # whether clients are only replaced, one by one
         self._look_pending = False  # whether an opening is scheduled for when others may be available
 
     @property
