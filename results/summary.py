@@ -158,7 +158,7 @@ def guarantee_of(found: Mapping[str, Any] | None) -> str | None:
     of, median = ("infinite" if value is None else f"{value:.7g}" for value in values)
     as_if = "".join(f", as if {key} were {value:,}" for key, value in found.get("as_if", {}).items())
     clients = f"epsilon {of} for the most exposed client, {median} for the median one"
-    uses = f"at most {found['largest_uses']} uses of a client"
+    uses = f"at most {count(found['largest_uses'], 'use')} of a client"
     return f"{clients}, at delta {found['delta']:g}; noise multiplier {found['multiplier']:.7g}, {uses}{as_if}"
 
 
