@@ -109,7 +109,7 @@ class Actors:
     def begin(self, actors: Mapping[str, Needs]) -> None:
         """Starts actors before they are taken, and gives them the room that is held for them. actors: by worker."""
         self._resting = {worker: self._start(worker, needs) for worker, needs in actors.items()}
-        self.release()
+        self.placement.release()  # another run may wait for the room, too
 
     def take(self, worker: str, needs: Needs) -> Any:
         """Returns the handle of an actor for a worker: of one that rests, or of a new one."""
@@ -136,11 +136,6 @@ class Actors:
         kept = {name for name, answer in asked.items() if answer not in late and _is_true(answer)}
         end(worker for worker in workers if worker.name not in kept)
         self._resting |= {worker.name: worker.actor for worker in workers if worker.name in kept}
-
-    def release(self) -> None:
-        """Gives away the room that is held for the actors."""
-        self.placement.release()
-        self.placement = self.placement._replace(group=None)
 
 
 def end(workers: Iterable[Worker]) -> None:

@@ -45,7 +45,6 @@ class RayPool(Pool):
             host.open(group.factory)
 
     def set_up(self, setups: dict[str, Setup]) -> None:
-        self._actors.release()  # after all have been asked for: another run may wait for the room, too
         for group, setup in setups.items():
             self._crews[group].set_up(setup)
         while not all(self._crews[group].ready for group in setups):

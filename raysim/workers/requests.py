@@ -44,7 +44,7 @@ class First(NamedTuple):
     """What making the first model leaves."""
 
     message: Value[Wire]
-    received: tuple[Value[Wire], ...]  # the message as clients decode it; () if that is the message
+    received: Value[Wire] | None  # the message as clients decode it; None if that is the message
     clients: dict[ModelKey, Value[ClientWire]]  # the first state of a client with the model of each key
     state: StateValues
 
@@ -59,7 +59,7 @@ class FirstRequest(Request[None, First]):
     models: tuple[ModelKey, ...]  # of clients, the server's first
 
     def leaves(self) -> First:
-        received = (Value[Wire](),) if self.changed else ()
+        received = Value[Wire]() if self.changed else None
         clients = {key: Value[ClientWire]() for key in self.models}
         return First(Value(), received, clients, {name: Value() for name in self.entries})
 
@@ -119,7 +119,7 @@ class SteppedState(NamedTuple):
     """What a server step leaves."""
 
     message: Value[Wire]  # what clients are sent after it
-    received: tuple[Value[Wire], ...]  # the same as they decode it; () if that is the message
+    received: Value[Wire] | None  # the same as they decode it; None if that is the message
     state: StateValues
 
 
@@ -150,7 +150,7 @@ class StepRequest(Request[StepReply, SteppedState]):
     noise: StepNoise | None = None  # of `release`
 
     def leaves(self) -> SteppedState:
-        received = (Value[Wire](),) if self.changed else ()
+        received = Value[Wire]() if self.changed else None
         return SteppedState(Value(), received, {name: Value(former=old) for name, old in self.state.items()})
 
     def call(self, worker: ServerHandlers, gang: Gang) -> Answer[StepReply, SteppedState]:

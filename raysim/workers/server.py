@@ -45,13 +45,12 @@ class ServerWorker(ClientWorker, ServerHandlers):
         clients = {key: self.models.first_client(key) for key in request.models}
         message, received, state = self._first()
         stored = records.store({name: state[name] for name in request.entries}, message, {}, {})
-        sent: tuple[Value[Wire], ...] = tuple(Value(records.send(one)) for one in received)
         fresh: dict[ModelKey, Value[ClientWire]] = {
             key: Value(client.map(records.send)) for key, client in clients.items()
         }
-        return Answer(None, First(Value(records.send(message)), sent, fresh, stored))
+        return Answer(None, First(Value(records.send(message)), received, fresh, stored))
 
-    def _first(self) -> tuple[Record, tuple[Record, ...], Record]:
+    def _first(self) -> tuple[Record, Value[Wire] | None, Record]:
         """Returns the first message, the same as clients decode it if that differs, and the first state, flat."""
         state = self.models.first_state()
         message = self.models.message(state)
@@ -60,13 +59,13 @@ class ServerWorker(ClientWorker, ServerHandlers):
 
     def _decoded(
         self, message: Record, version: int, kept: dict[int, Record]
-    ) -> tuple[tuple[Record, ...], dict[int, Record]]:
-        """Returns a message as all clients decode it, or () if each decodes its own or that is the message, and what
+    ) -> tuple[Value[Wire] | None, dict[int, Record]]:
+        """Returns a message as all clients decode it, or None if each decodes its own or that is the message, and what
         transforms keep."""
         if not self.downlink or self.scenario.sends_each:
-            return (), {}
+            return None, {}
         received, kept = self.models.as_received(message, DrawKey(SERVER_ID, version, version), kept, self.variant(1.0))
-        return (received,), kept
+        return Value(records.send(received)), kept
 
     def cost(self) -> WorkCost:
         """Measures the FLOPs of one sample's forward pass, the bytes of a message and an update, and for how many
@@ -163,8 +162,7 @@ class ServerWorker(ClientWorker, ServerHandlers):
             compared=in_order(parts, request.arrivals),
         )
         state = records.store({name: whole[name] for name in request.state}, message, state_before, request.state)
-        sent: tuple[Value[Wire], ...] = tuple(Value(records.send(one)) for one in received)
-        return Answer(reply, SteppedState(Value(records.send(message)), sent, state))
+        return Answer(reply, SteppedState(Value(records.send(message)), received, state))
 
     def server_task(
         self, gang: Gang, version: int, state: Record, chunks: Sequence[int] = (), variant: Variant | None = None

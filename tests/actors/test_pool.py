@@ -163,7 +163,9 @@ def test_a_replacement_gets_the_place_of_the_dead_worker(ray_room: None, tmp_pat
 
     with reserved(Demand({"client-0": Needs(1.5), "client-1": Needs(2.5), "aggregator-0": Needs()})) as placement:
         assert placement.nodes.keys() == {"client-0", "client-1"}
-        pool = RayPool(Actors(f"test-{time.time_ns()}", placement))
+        actors = Actors(f"test-{time.time_ns()}", placement)
+        actors.begin({"client-0": Needs(1.5)})
+        pool = RayPool(actors)
         pool.start(Group("client", Adder, 1, Needs(1.5)))
         pool.start(Group("aggregator", Adder, 1))
         pool.set_up({"client": Attach(3)})
@@ -218,7 +220,9 @@ def test_actors_get_the_room_that_was_found_for_them_though_another_run_waits_fo
     with reserved(Demand({f"client-{number}": Needs(1.0) for number in range(3)})) as placement:
         other.start()
         until(lambda: "PENDING" in {group["state"] for group in placement_group_table().values()})
-        pool = RayPool(Actors("first", placement))
+        actors = Actors("first", placement)
+        actors.begin({f"client-{number}": Needs(1.0) for number in range(3)})
+        pool = RayPool(actors)
         pool.start(Group("loader", Adder, 1))
         pool.start(Group("client", Adder, 3, Needs(1.0)))
         pool.set_up({"loader": Attach(1)})

@@ -30,9 +30,10 @@ def main(address: str, actors: int, share: float) -> None:
     connect([], address)
     group = Group("client", partial(open_device, share), actors, Needs(gpus=share))
     with reserved(Demand({f"client-{number}": group.needs for number in range(actors)}, 30.0)) as placement:
-        pool = RayPool(Actors(f"test-{time.time_ns()}", placement))
+        started = Actors(f"test-{time.time_ns()}", placement)
+        started.begin({f"client-{number}": group.needs for number in range(actors)})
+        pool = RayPool(started)
         pool.start(group)
-        placement.release()  # as a set-up would
         workers = pool._crews["client"].workers
         found = ray.get([worker.actor.__ray_call__.remote(given) for worker in workers])
         pool.close()

@@ -58,7 +58,7 @@ class ServerJobs:
         first = FirstRequest(self.described.state, self._changed, (1.0, *models))
         made = finished(pool, pool.submit(SERVER, first, label="make the first model")).left
         self._messages: dict[int, Value[Wire]] = {0: made.message}  # by version
-        self._received = dict(enumerate(made.received)) if self._changed else self._messages  # as clients decode them
+        self._received = {0: made.received} if made.received else self._messages  # as clients decode them
         self._state = made.state
         fresh = made.clients if self.described.stateful else {}
         self.training = Training(scenario, pool, self._received, fresh, self.groups.keys(models))
@@ -109,7 +109,7 @@ class ServerJobs:
         job = self.pool.submit(SERVER, request, priority=(stepped.version,), label=label)
         self._messages[stepped.version], received, self._state = job.left
         if received:
-            (self._received[stepped.version],) = received
+            self._received[stepped.version] = received
         self.evaluations.made = stepped.moment
         return PendingStep(chunks, job, weights)
 
