@@ -28,6 +28,15 @@ def test_models_read_the_same_files_on_all_nodes(tmp_path: Path) -> None:
         become.build(shop)
 
 
+def test_groups_that_share_a_process_share_a_worker() -> None:
+    scenario = parse_scenario(digits())
+    loaded = LoadRequest(Value(scenario)).call(object(), Gang())
+    become = Become(loaded.left, loaded.result)
+    first, again = (become.build(Workshop(scenario, 0.0)) for _ in range(2))
+    assert first is again
+    assert Become(loaded.left, loaded.result).build(Workshop(scenario, 0.0)) is not first
+
+
 @pytest.fixture(autouse=True)
 def stands_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(STAND_IN, "16")
