@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -74,14 +74,6 @@ def captured_steps(net: Net, part: str | None, settings: Local, own: bool) -> Ca
     return steps
 
 
-class _Recording(NamedTuple):
-    places: Sequence[Tensor]  # where what is given is copied to
-    replay: Callable[[], None]
-    loss: Tensor
-    seen: int  # samples that the network counts in a step
-    passes: float
-
-
 class CapturedSteps(Steps):
     """Steps that are recorded, once for each shape of a batch. Their vectors stay where they are."""
 
@@ -93,7 +85,8 @@ class CapturedSteps(Steps):
         super().__init__(settings, net, trained, take, captured=True)
         self._net = net
         self._met: Counter[Hashable] = Counter()
-        self._recordings: dict[Hashable, _Recording] = {}
+        # Of each shape: where what is given is copied to, what runs the kernels, the loss, and what the network counts.
+        self._recordings: dict[Hashable, tuple[list[Tensor], Callable[[], None], Tensor, int, float]] = {}
 
     def __call__(self, x: Tensor, y: Tensor, extra: Tensor | None, numbers: Any, *known: Any) -> Tensor:
         """Takes a step. Raises BadInput if it cannot be recorded."""
@@ -105,15 +98,15 @@ class CapturedSteps(Steps):
             return super().__call__(x, y, extra, numbers, *known)
         if new:
             self._recordings[form] = self._record(x, y, extra, numbers)
-        recording = self._recordings[form]
-        for place, one in zip(recording.places, tensors, strict=True):
+        places, replay, loss, seen, passes = self._recordings[form]
+        for place, one in zip(places, tensors, strict=True):
             place.copy_(one)
-        recording.replay()
-        self._net.seen += recording.seen
-        self._net.passes += recording.passes
-        return recording.loss.clone()
+        replay()
+        self._net.seen += seen
+        self._net.passes += passes
+        return loss.clone()
 
-    def _record(self, x: Any, y: Tensor, extra: Tensor | None, numbers: Tensor) -> _Recording:
+    def _record(self, x: Any, y: Tensor, extra: Tensor | None, numbers: Tensor) -> Any:
         net, state = self._net, self._net.first_state
         x = x.map(torch.clone) if isinstance(x, NamedArrays) else x.clone()
         y, numbers, extra = y.clone(), numbers.clone(), extra if extra is None else extra.clone()
@@ -127,7 +120,7 @@ class CapturedSteps(Steps):
                 raise _refused("a layer sets attributes in each pass, and a graph runs none of its code")
         counted = net.seen - seen, net.passes - passes
         net.seen, net.passes = seen, passes
-        return _Recording(_tensors(x, y, extra, numbers), replay, loss, *counted)
+        return _tensors(x, y, extra, numbers), replay, loss, *counted
 
 
 def _tensors(x: Any, *others: Tensor | None) -> list[Tensor]:

@@ -13,10 +13,13 @@ def head_of(module: nn.Module, name: str | None, personal: tuple[str, ...]) -> n
     """Returns the sub-module of a name; if there is none, the first of the personal part or, where nothing is personal
     but by patterns, the last linear layer.
 
-    Raises ValueError if there is neither.
+    Raises ValueError if there is none.
     """
     modules: dict[str, nn.Module] = dict(module.named_modules(remove_duplicate=False))
     if name is not None:
+        if not name or name not in modules:
+            near = nearest(name, [one for one in modules if one])
+            raise BadValue(f"task.embed: must be given the name of a sub-module, got {name!r}; nearest are {near}")
         return modules[name]
     if named := [one for one in personal if not is_pattern(one)]:
         names = [name for name, _ in module.named_parameters(remove_duplicate=False)]
@@ -26,16 +29,6 @@ def head_of(module: nn.Module, name: str | None, personal: tuple[str, ...]) -> n
     if not linear:
         raise BadValue("task.embed: the model must have a linear layer, or `model.personal`; it has neither")
     return linear[-1]
-
-
-def named(module: nn.Module, name: str) -> nn.Module:
-    """Returns a sub-module. Raises ValueError if there is none of that name."""
-    modules: dict[str, nn.Module] = dict(module.named_modules(remove_duplicate=False))
-    del modules[""]
-    if name not in modules:
-        near = nearest(name, modules)
-        raise BadValue(f"task.embed: must be given the name of a sub-module, got {name!r}; nearest are {near}")
-    return modules[name]
 
 
 @contextmanager

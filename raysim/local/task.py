@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from raysim.data.named import in_pieces
-from raysim.local.head import entering, named
+from raysim.local.head import entering, head_of
 from raysim.local.logged import Logged
 from raysim.local.loop import Trained, batches, train
 from raysim.local.model import Model
@@ -285,7 +285,7 @@ class Task:
         personal, its last linear layer. Raises ValueError if the model has no such sub-module.
         """
         self._net.passes += len(inputs)
-        module = self._net.head if at is None else named(self._net.module, at)
+        module = self._net.head if at is None else head_of(self._net.module, at, ())
         with entering(module) as entered, self._net.evaluating(model) as whole:
             for batch in in_pieces(inputs, PREDICTED):
                 whole(batch)

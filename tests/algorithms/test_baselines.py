@@ -122,7 +122,7 @@ def test_the_head_of_fedbabu_stays_as_it_was_drawn(simulate: Simulate) -> None:
 @pytest.mark.parametrize(
     ("algorithm", "local", "problem"),
     [
-        ("fednova", {"optimizer": "adam"}, r"local\.optimizer: must be sgd for fednova"),
+        ("fednova", {"optimizer": "adam"}, r"local\.optimizer: must be sgd with no more than momentum for fednova"),
         ("per_fedavg", {"optimizer": {"momentum": 0.9}}, r"local\.optimizer\.momentum: must be 0 for per_fedavg"),
         ({"name": "mifa", "aggregate": "median"}, {}, r"algorithm\.aggregate: unknown key"),
         ("lg_fedavg", {}, r"model\.personal: must name the personal parameters"),
