@@ -113,6 +113,8 @@ class CapturedSteps(Steps):
         seen, passes, held = net.seen, net.passes, state.held()
         try:
             replay, loss = on_gpu(lambda: Steps.__call__(self, x, y, extra, numbers))
+        except torch.OutOfMemoryError:  # whose cure is another
+            raise
         except RuntimeError as error:
             raise _refused(str(error).splitlines()[0]) from error
         for before, after in zip(held, state.held(), strict=True):

@@ -228,6 +228,16 @@ def test_functions_that_an_algorithm_makes_for_each_client_are_refused(keywords:
         make_task(made).train(made.model(), **keywords)
 
 
+def test_too_little_memory_is_no_fault_of_the_scenario(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(work: Any) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(graphs, "on_gpu", full)
+    made = net(True)
+    with pytest.raises(torch.OutOfMemoryError):
+        make_task(made, local=Local(batch_size=8)).train(made.model())
+
+
 class Slow(SGD):
     """An optimiser of a user."""
 
