@@ -27,7 +27,7 @@ class FedNova(FedAvg):
         yield from super().problems(scenario)
         optimizer = scenario.local.optimizer
         if not isinstance(optimizer, SGD) or optimizer.nesterov or optimizer.dampening or optimizer.keep:
-            text = "must be sgd for fednova, which divides by its steps, with momentum at most, got"
+            text = "must be sgd with no more than momentum for fednova, which divides by its steps, got"
             yield Problem("local.optimizer", f"{text} {optimizer!r}")
 
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:

@@ -111,7 +111,7 @@ def test_copies_of_slices_come_to_the_model(simulate: Simulate) -> None:
     [
         ({**LEVELS, "downlink": [TOP]}, "downlink.0.shadow: must be client where clients have levels"),
         ({**LEVELS, "algorithm": "fedrolex", "downlink": [EACH]}, "downlink.0: must keep nothing of a client, whose"),
-        ({"downlink": [{"name": "top_k", "k": 1}]}, "downlink.0: must have memory: shadow, .* is no model; set it"),
+        ({"downlink": [{"name": "top_k", "k": 1}]}, "downlink.0: must have memory: shadow, .* is not a model; set it"),
         ({"downlink": ["low_rank"]}, "downlink.0: must have memory: shadow"),
         ({"downlink": ["ternary"]}, "downlink.0: must have memory: shadow, .* take top_k with that before it"),
         ({"downlink": [{"name": "clip_norm", "max": 1.0}]}, "downlink.0: must be a codec, got clip_norm"),
