@@ -59,7 +59,7 @@ def test_no_ray_for_auto_is_told_with_what_starts_one(asked: dict[str, Any], mon
         raise ConnectionError("Could not find any running Ray instance.")
 
     monkeypatch.setattr("actors.connection.get_ray_address_from_environment", find)
-    with pytest.raises(MissingResources, match="none was found; `ray start --head` starts one, and 'local' stands for"):
+    with pytest.raises(MissingResources, match="none was found; `ray start --head` starts one, and 'local' starts one"):
         connect({}, "auto")
 
 

@@ -138,7 +138,7 @@ def test_fewer_samples_take_less_time_where_delays_are_computed(simulate: Simula
         ([{"name": "a", "number": 1, "local": {"rate": 1.0}}], r"clients\.0\.local\.rate: unknown key"),
         (
             [{"name": "a", "number": 1, "local": {"optimizer": {"name": "adam", "keep": True}}}],
-            r"clients\.0\.local\.optimizer\.keep: must be false, for `local\.optimizer` decides",
+            r"clients\.0\.local\.optimizer\.keep: must be false, because `local\.optimizer` decides",
         ),
         ([{"name": "a", "number": 1, "behaviour": "lies"}], r"clients\.0\.behaviour\.name: must be one of"),
     ],
