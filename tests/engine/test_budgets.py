@@ -241,7 +241,7 @@ def test_a_dry_run_counts_bytes_and_ends_with_the_run(name: str, more: Raw, simu
     ("run_block", "told"),
     [
         ({"until": {"metric": "accuracy", "at_least": 0.8}}, "run: until.metric may never be reached, so rounds must"),
-        ({"rounds": 5, "until": {"metric": "accuracy", "at_least": 0.8}}, "run.until.metric: is read on samples that"),
+        ({"rounds": 5, "until": {"metric": "accuracy", "at_least": 0.8}}, "run.until.metric: needs validation samples"),
         ({"rounds": 5, "until": {"patience": 3}}, "run.until: metric must be given, because patience is about it"),
         ({"rounds": 5, "until": {"metric": "accuracy"}}, "run.until: metric accuracy needs at_least, at_most or"),
         ({"until": {}}, "run.until: must have a key"),

@@ -98,7 +98,7 @@ def test_a_model_of_a_run_under_way_is_refused(tmp_path: Path) -> None:
     ("changes", "told"),
     [
         ({"run__keep_best": "test accuracy"}, "run.keep_best: must be text that matches"),
-        ({"run__keep_best": "validation accuracy"}, "run.keep_best: is read on samples that no client trains on"),
+        ({"run__keep_best": "validation accuracy"}, "run.keep_best: needs validation samples"),
         ({"run__keep_best": "validation speed", "data__validation": 0.1}, "run.keep_best: needs a metric of which it"),
     ],
 )
