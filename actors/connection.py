@@ -28,16 +28,18 @@ _HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0" + _SETTINGS + b"\0\0\0\
 def connect(demands: Sequence[Demand], address: str | None = None, at_once: int = 1) -> None:
     """Connects this process to Ray, unless it is connected already.
 
-    address: the address of a cluster; by default that in RAY_ADDRESS, or else a new local Ray. demands: what the coming
-    runs ask for; a local Ray gets enough CPUs for those that ask for most. at_once: how many runs are carried out at a
-    time. Raises MissingResources if no cluster answers, if a local Ray does not start or has no memory for so many
-    actors, or if this process is connected to another cluster.
+    address: the address of a cluster, or "local" for a new local Ray with its dashboard; by default the address in
+    RAY_ADDRESS, or else a new local Ray without a dashboard. demands: what the coming runs ask for; a local Ray gets
+    enough CPUs for those that ask for most. at_once: how many runs are carried out at a time. Raises MissingResources
+    if no cluster answers, if a local Ray does not start or has no memory for so many actors, or if this process is
+    connected to another cluster.
     """
     if ray.is_initialized():
         if address is not None:
             _require_connected_to(address)
         return
-    address = address or os.environ.get("RAY_ADDRESS") or "local"
+    asked = address or os.environ.get("RAY_ADDRESS")
+    address = asked or "local"
     keep_token_private(make=address == "local")
     if address == "local":
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -47,9 +49,14 @@ def connect(demands: Sequence[Demand], address: str | None = None, at_once: int 
         _require_memory(at_once * max((len(demand.actors) for demand in demands), default=0))
         try:
             with _own_signals():
-                # Its dashboard would be ten processes, which delay the first round by a second or two.
+                # A dashboard is ten processes, which delay the first round by a second or two.
+                dashboard = asked is not None
                 ray.init(
-                    address="local", namespace=NAMESPACE, num_cpus=cpus, include_dashboard=False, log_to_driver=False
+                    address="local",
+                    namespace=NAMESPACE,
+                    num_cpus=cpus,
+                    include_dashboard=dashboard,
+                    log_to_driver=False,
                 )
         except Exception as error:  # what Ray raises if its processes do not come up in time has no class of its own
             raise MissingResources(f"Ray did not start on this machine: {error}") from error

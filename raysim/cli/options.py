@@ -20,7 +20,10 @@ Case = Annotated[str | None, typer.Option(help="Take this case of the file's swe
 Inline = Annotated[bool, typer.Option("--inline", help="Run in this process, without Ray; the numbers are the same.")]
 Address = Annotated[
     str | None,
-    typer.Option(help="Ray cluster, such as auto or host:port; by default RAY_ADDRESS, or else a new local Ray."),
+    typer.Option(
+        help="Ray cluster, such as auto or host:port; local: a new Ray with its dashboard. By default RAY_ADDRESS, or "
+        "else a new Ray without one."
+    ),
 ]
 Local = Annotated[
     int | None,

@@ -61,10 +61,10 @@ def run(
 
     inline: run in this process, without Ray; the numbers are the same. local: run in so many worker processes of this
     machine, also without Ray. dry: write the timeline only, and train nothing.
-    address: the address of a Ray cluster; by default the Ray to which this process is connected, or else that in
-    RAY_ADDRESS, or else a new local one. observers: who follows the run, besides those of `run.observers`:
-    each an `Observer`, or a function that is called with a `Progress`. If one raises StopRun, the run ends there with
-    the status "stopped".
+    address: the address of a Ray cluster, or "local" for a new local Ray with its dashboard; by default the Ray to
+    which this process is connected, or else that in RAY_ADDRESS, or else a new local one without a dashboard.
+    observers: who follows the run, besides those of `run.observers`: each an `Observer`, or a function that is called
+    with a `Progress`. If one raises StopRun, the run ends there with the status "stopped".
     resume: if `out` holds a run of the scenario that is over and not out of date, return its result; if it holds one
     that ended early, continue it. A run that diverges ends there with the status "diverged", unless
     `run.on_divergence` is go_on.

@@ -37,6 +37,14 @@ def test_a_local_ray_is_large_enough_for_every_run_to_come(asked: dict[str, Any]
     assert (asked["address"], asked["num_cpus"]) == ("local", 135)
 
 
+@pytest.mark.parametrize(("address", "has_one"), [(None, False), ("local", True)])
+def test_a_local_ray_has_a_dashboard_if_it_is_asked_for(
+    asked: dict[str, Any], address: str | None, has_one: bool
+) -> None:
+    connect({"a": 1.0}, address)
+    assert asked["include_dashboard"] is has_one
+
+
 def test_more_actors_than_the_machine_has_memory_for_are_refused(asked: dict[str, Any]) -> None:
     with pytest.raises(MissingResources, match=r"must have memory for 100000 actors of at least 0\.3 GB, got \d+ GB"):
         connect({f"c{number}": 1.0 for number in range(100_000)})
