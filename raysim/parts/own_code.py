@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Lock
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ from raysim.parts.part import Part
 
 MAIN = "__main__"  # the module of a script or notebook
 _PATH = re.compile(r"([A-Za-z_]\w*(?:\.\w+)*):([A-Za-z_]\w*)[\w.]*")  # module:Class
+_PARSING = Lock()  # in Python 3.11, threads that make syntax trees at the same time can fail with a SystemError
 
 
 class CodeFile(NamedTuple):
@@ -196,7 +198,7 @@ def sources_of_main(scenario: Part) -> Sources:
 def _used(text: str) -> set[str]:
     """Returns the modules of what the text of a script or notebook names, as they are in its variables."""
     try:
-        names = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
+        names = {node.id for node in ast.walk(_parsed(text)) if isinstance(node, ast.Name)}
     except SyntaxError:  # such as a cell with a line that is no Python
         return set()
     values = (vars(sys.modules[MAIN]).get(name) for name in names)
@@ -245,11 +247,16 @@ def _files(module: str, root_for: Callable[[str], Path | None]) -> dict[Path, Pa
     return dict(sorted(found.items()))
 
 
+def _parsed(text: str | bytes) -> ast.Module:
+    with _PARSING:
+        return ast.parse(text)
+
+
 def _imports(file: Path, package: list[str]) -> Iterator[str]:
     """Yields the dotted names that a file imports: modules, or things in modules. package: the one that the file is
     in."""
     try:
-        tree = ast.parse(file.read_bytes())
+        tree = _parsed(file.read_bytes())
     except (OSError, SyntaxError, ValueError):  # importing the module reports it
         return
     for node in ast.walk(tree):

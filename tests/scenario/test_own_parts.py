@@ -1,8 +1,11 @@
 """Parts of one's own, of every kind: by module and class, and as objects."""
 
+import gc
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -20,6 +23,7 @@ from raysim.algorithms import DecFedAvg, FedAvg
 from raysim.data import Quadratic
 from raysim.models import MLP, Vector
 from raysim.parts import own
+from raysim.parts.own_code import sources_of
 from raysim.scenario import RunSettings, Scenario
 from raysim.scenario.kinds import kinds
 from raysim.world import Dispatch, World
@@ -389,3 +393,27 @@ def test_an_object_that_does_not_fit_the_rest_is_refused_before_a_run(tmp_path: 
     with pytest.raises(raysim.ScenarioError, match=r"mlp takes .*, and quadratic holds functions"):
         raysim.run(scenarios[1], out=tmp_path / "wrong", inline=True)
     assert not (tmp_path / "wrong").exists()
+
+
+@pytest.fixture
+def switching() -> Iterator[None]:
+    """Lets threads take turns as often as they can, also while a syntax tree is made."""
+    interval, threshold = sys.getswitchinterval(), gc.get_threshold()
+    sys.setswitchinterval(1e-6)
+    gc.set_threshold(10)
+    gc.callbacks.append(switch)
+    yield
+    gc.callbacks.remove(switch)
+    gc.set_threshold(*threshold)
+    sys.setswitchinterval(interval)
+
+
+def switch(*_: Any) -> None:
+    """Runs Python in each collection, where threads may switch."""
+
+
+@pytest.mark.usefixtures("switching")
+def test_threads_may_read_modules_of_ones_own_at_the_same_time() -> None:
+    alone = sources_of("toys_parts")
+    with ThreadPoolExecutor(4) as threads:
+        assert all(found == alone for found in threads.map(sources_of, ["toys_parts"] * 40))
