@@ -8,13 +8,12 @@ from typing import Any
 import ray
 from ray.exceptions import ObjectLostError, OutOfMemoryError, RayActorError, RayError, RayTaskError
 
-from actors.actors import Actors, RayHost, end, process
+from actors.actors import Actors, end
 from actors.crew import Crew, Crews
-from actors.host import Done, Failure, Host, Ready
+from actors.host import Done, Failure, Ready
 from actors.job import Content, Job, Outcome, Setup, Value
 from actors.placement import is_alive
 from actors.pool import Group, JobFailed, Pool, ValuesLost
-from actors.process import Process
 from actors.queue import Queue
 from actors.worker import Worker, choose
 
@@ -33,16 +32,11 @@ class RayPool(Pool):
         self._end = math.inf  # when `wait` raises KeyboardInterrupt, by time.monotonic
         self._queue = Queue()
         self._crews = Crews(self._queue, self.warnings.append, wait_s)
-        self._here: dict[str, Host] = {}  # by group without workers
 
     # --- workers ------------------------------------------------------------------------------------------------------
 
     def start(self, group: Group) -> None:
-        if group.workers:
-            self._crews[group.name] = Crew(group, self._actors, self.warnings.append)
-        else:
-            self._here[group.name] = host = RayHost(process)
-            host.open(group.factory)
+        self._crews[group.name] = Crew(group, self._actors, self.warnings.append)
 
     def set_up(self, setups: dict[str, Setup]) -> None:
         for group, setup in setups.items():
@@ -56,26 +50,8 @@ class RayPool(Pool):
     # --- jobs ---------------------------------------------------------------------------------------------------------
 
     def _take_on(self, job: Job[Any, Any]) -> None:
-        if job.group in self._here:
-            self._do_here(job)
-        else:
-            self._queue.add(job)
-            self._hand_out()
-
-    def _do_here(self, job: Job[Any, Any]) -> None:
-        """Does a job in this process."""
-        assert job.request is not None
-        references = [value.content for value in job.needs]
-        contents = map(self.get, job.needs)
-        answer = self._here[job.group].call(job.request, None, [1] * len(references), *contents)
-        done, *left = answer if job.values else [answer]
-        if isinstance(done, Failure):
-            raise JobFailed(job.label, *done)
-        for value, reference in zip(job.needs, references, strict=True):
-            value.content = reference  # in place of the content, which the host has put there
-        for value, content in zip(job.values, left, strict=True):
-            value.content = ray.put(content)
-        self._finish(job, f"{job.group}-0", process(), done)
+        self._queue.add(job)
+        self._hand_out()
 
     def put(self, content: Any) -> Value[Any]:
         return Value(ray.put(content))
@@ -180,7 +156,7 @@ class RayPool(Pool):
         if job is None:
             self._came(worker, result)
         elif not job.together or worker is self._crews.of(worker).workers[0]:  # only the first member's answer counts
-            self._finish(job, worker.name, worker.process, result)
+            self._finish(job, worker, result)
 
     def _came(self, worker: Worker, answer: str | Ready | None) -> None:
         """Notes what a worker reports: first its node, and after its set-up what its process is."""
@@ -190,12 +166,12 @@ class RayPool(Pool):
             self.machines[worker.name] = answer.machine
             self.processes[worker.name] = worker.process = answer.process
 
-    def _finish(self, job: Job[Any, Any], worker: str, process: Process | None, done: Done) -> None:
+    def _finish(self, job: Job[Any, Any], worker: Worker, done: Done) -> None:
         for place in done.passed:
             former = job.values[place].former
             assert former is not None
             job.values[place].content = former.content
-        job.end(Outcome(done.result, worker, done.took, process))
+        job.end(Outcome(done.result, worker.name, done.took, worker.process))
         self._queue.release(job)
 
     # --- the rest -----------------------------------------------------------------------------------------------------

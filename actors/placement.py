@@ -21,6 +21,7 @@ from actors.pool import MissingResources, Needs
 
 Answer = TypeVar("Answer")
 
+NODE_ID = "ray.io/node-id"  # a label that Ray gives each node
 GRACE_S = 5.0  # extra seconds to wait, because the resources of a run that has ended are not free at once
 
 
@@ -58,7 +59,7 @@ class Placement(NamedTuple):
         node = self.nodes.get(name)
         if node and is_alive(node):
             return {**asked, "scheduling_strategy": NodeAffinitySchedulingStrategy(node, soft=False)}
-        return {**asked, "label_selector": dict(needs.labels)}
+        return {**asked, "label_selector": selector(needs)}
 
     def is_lost(self, name: str) -> bool:
         """Whether the node that had room for an actor is gone."""
@@ -94,7 +95,7 @@ def reserved(demand: Demand) -> Iterator[Placement]:
         return
     group = placement_group(
         [resources_of(needs) or {"memory": 1} for needs in placed.values()],  # bundles must not be empty
-        bundle_label_selector=[dict(needs.labels) for needs in placed.values()],
+        bundle_label_selector=[selector(needs) for needs in placed.values()],
     )
     try:
         _wait(group, demand)
@@ -116,6 +117,12 @@ def together(amounts: Iterable[Mapping[str, float]]) -> dict[str, float]:
 def resources_of(needs: Needs) -> dict[str, float]:
     asked = {"CPU": needs.cpus, "GPU": needs.gpus}
     return {kind: amount for kind, amount in asked.items() if amount}
+
+
+def selector(needs: Needs) -> dict[str, str]:
+    """Returns Ray's selectors for the labels of the actor's node."""
+    here = {NODE_ID: ray.get_runtime_context().get_node_id()} if needs.with_driver else {}
+    return {**needs.labels, **here}
 
 
 def refuse_too_small(demand: Demand) -> None:
@@ -152,7 +159,8 @@ def _wait(group: PlacementGroup, demand: Demand) -> None:
 def _wanted(needs: Needs) -> str:
     """Returns what an actor needs, for a message."""
     labels = [f"label {label} {value}" for label, value in needs.labels.items()]
-    return ", ".join([*(f"{amount:g} {kind}" for kind, amount in resources_of(needs).items()), *labels])
+    here = ["on the node of the driver"] if needs.with_driver else []
+    return ", ".join([*(f"{amount:g} {kind}" for kind, amount in resources_of(needs).items()), *labels, *here])
 
 
 def _spell(resources: Mapping[str, float]) -> str:

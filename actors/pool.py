@@ -58,6 +58,7 @@ class Needs:
     cpus: float = 0.0
     gpus: float = 0.0  # or a fraction of one
     labels: Mapping[str, str] = field(default_factory=dict)  # Ray's selectors of the node's labels
+    with_driver: bool = False  # whether it must be the node of the process that started the run
 
 
 class Group(NamedTuple):
@@ -65,7 +66,7 @@ class Group(NamedTuple):
 
     name: str
     factory: Callable[[], Any]  # picklable; called once in each worker
-    workers: int  # how many it has; 0: on Ray, the scheduler does the group's jobs, on the node that started the run
+    workers: int  # how many it has
     needs: Needs = Needs()  # of each worker
 
 

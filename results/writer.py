@@ -37,8 +37,8 @@ class Writer:
     keep: for each table, how many of the rows in the folder stay; the others, and tables that are not named, are
     deleted. None: the folder must hold no rows; raises ValueError if it does.
     heard: tables whose rows are also kept for `new_rows`.
-    flush_seconds: after how much real time a row is written, as long as rows are added; by default 5, or 30 on an
-    object store.
+    flush_seconds: how much real time may pass between two flushes, as long as rows are added; by default 5, or 30 on
+    an object store. The first row starts the clock.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Writer:
         self._heard: dict[str, list[dict[str, Any]]] = {table: [] for table in heard}
         default = FLUSH_S if is_local(folder) else STORE_FLUSH_S
         self._flush_seconds = default if flush_seconds is None else flush_seconds
-        self._held_since: float | None = None  # None: all rows are written
+        self._flushed_at: float | None = None  # None until a row was added
 
     def add(self, row: Row, own: Mapping[str, float | None] | None = None) -> None:
         """Adds a row to the table of its class.
@@ -86,8 +86,8 @@ class Writer:
     def _added(self, buffer: _Buffer, rows: int) -> None:
         if buffer.table in self._heard:
             self._heard[buffer.table] += buffer.last(rows)
-        self._held_since = self._held_since or time.monotonic()
-        if buffer.held >= BUFFER_ROWS or time.monotonic() - self._held_since >= self._flush_seconds:
+        self._flushed_at = self._flushed_at or time.monotonic()
+        if buffer.held >= BUFFER_ROWS or time.monotonic() - self._flushed_at >= self._flush_seconds:
             self.flush()
 
     def new_rows(self) -> dict[str, list[dict[str, Any]]]:
@@ -111,7 +111,7 @@ class Writer:
         for buffer in self._buffers.values():
             if buffer.held:
                 buffer.flush()
-        self._held_since = None
+        self._flushed_at = time.monotonic()
 
     def close(self) -> None:
         """Flushes, and merges each table's part files into one."""

@@ -53,14 +53,14 @@ class Family(ABC):
     def groups(self) -> Sequence[Group]:
         """The workers that a run needs: one that loads the data, and those that train.
 
-        By default, the scheduler loads the data, on the driver's node. So the files need to be on that node only, and
-        the loaded data are not lost during the run.
+        By default, the loader is on the driver's node. So the files need to be on that node only, and the loaded data
+        are not lost during the run.
         """
         asked = self.scenario.resources
+        on_loader = Needs(with_driver=True) if asked.load_on is None else _needs(asked.load_on)
         needs = _needs(asked.clients_on, asked.cpus_per_client, asked.gpus_per_client)
         clients = Group(CLIENT, self._factory(needs), asked.client_actors, needs)
-        loader = Group(LOADER, object, 1, _needs(asked.load_on)) if asked.load_on else Group(LOADER, object, 0)
-        return [loader, clients]  # requests do all that the loader does
+        return [Group(LOADER, object, 1, on_loader), clients]  # requests do all that the loader does
 
     def _factory(self, needs: Needs) -> Callable[[], Workshop]:
         return partial(Workshop, without_arrays(self.scenario), needs.gpus)

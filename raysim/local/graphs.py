@@ -17,12 +17,14 @@ import torch
 from torch import Tensor
 
 from raysim.data.named import NamedArrays, by_name
+from raysim.local.first_state import FirstState
 from raysim.local.gradients import GradientPoint
 from raysim.local.net import Net
 from raysim.local.settings import Local
 from raysim.local.steps import Steps
 from raysim.local.trainable import gradient_of
 from raysim.parts.errors import BadInput
+from raysim.terms import Record
 
 DEVICE = "cuda"  # whose kernels can be recorded; tests let a CPU stand in for it
 BEFORE = 3  # steps of a shape whose kernels are started one by one, in which libraries set themselves up
@@ -81,12 +83,17 @@ class CapturedSteps(Steps):
         trained = net.part(part)
         plain = partial(net.gradients, parameters=trained.parameters)
         point = GradientPoint(trained.w, trained.pieces, _unavailable, _unavailable, None)
-        take = gradient_of(settings.gradients, trained, plain, point)
+        self._gradient = trained.flat()
+        take = gradient_of(settings.gradients, trained, plain, point, self._gradient)
         super().__init__(settings, net, trained, take, captured=True)
         self._net = net
         self._met: Counter[Hashable] = Counter()
         # Of each shape: where what is given is copied to, what runs the kernels, the loss, and what the network counts.
         self._recordings: dict[Hashable, tuple[list[Tensor], Callable[[], None], Tensor, int, float]] = {}
+
+    def begin(self, settings: Local, steps: int, kept: Record | None = None) -> None:
+        super().begin(settings, steps, kept)
+        self._gradient[0].zero_()  # what pads it may be NaN, after a training that diverged
 
     def __call__(self, x: Tensor, y: Tensor, extra: Tensor | None, numbers: Any, *known: Any) -> Tensor:
         """Takes a step. Raises BadInput if it cannot be recorded."""
@@ -108,15 +115,20 @@ class CapturedSteps(Steps):
 
     def _record(self, x: Any, y: Tensor, extra: Tensor | None, numbers: Tensor) -> Any:
         net, state = self._net, self._net.first_state
+        if not FirstState(net.module, net.layout).in_place:
+            raise _refused("a layer keeps a tensor of an earlier pass, which goes when the next client begins")
         x = x.map(torch.clone) if isinstance(x, NamedArrays) else x.clone()
         y, numbers, extra = y.clone(), numbers.clone(), extra if extra is None else extra.clone()
         seen, passes, held = net.seen, net.passes, state.held()
         try:
             replay, loss = on_gpu(lambda: Steps.__call__(self, x, y, extra, numbers))
-        except torch.OutOfMemoryError:  # whose cure is another
-            raise
         except RuntimeError as error:
-            raise _refused(str(error).splitlines()[0]) from error
+            first: BaseException = error
+            while first.__context__:  # the end of a broken recording raises an error, too
+                first = first.__context__
+            if isinstance(first, torch.OutOfMemoryError):  # whose cure is another
+                raise first from None
+            raise _refused(str(first).splitlines()[0]) from error
         for before, after in zip(held, state.held(), strict=True):
             if before.keys() != after.keys() or any(after[name] is not value for name, value in before.items()):
                 raise _refused("a layer sets attributes in each pass, and a graph runs none of its code")

@@ -10,6 +10,7 @@ from raysim.local.net import Net
 
 ALIGNMENT = 64  # bytes; results of BLAS can depend on it
 _NOISE = 0.05  # of the parameters with which bits are tried; some are zero at first
+_COMPARED = 24  # numbers of each row that are compared, at least
 
 
 class ManyModels:
@@ -17,14 +18,16 @@ class ManyModels:
 
     These layers take the samples of all models at once, and linear heads are one product. Kernels may then round
     otherwise than for each model alone. How they round depends on sizes and not on values, so it is tried with random
-    numbers, once for each sequence of sizes that comes again. A model whose bits differ is computed alone.
+    numbers, once for each sequence of sizes that comes again. A model whose bits differ is computed alone. Where a
+    kernel differs, four of five numbers of a row do, so rows of few outputs are tried with several draws.
     """
 
     def __init__(self, net: Net, own: str | None = None) -> None:
         """own: which part is each model's own: "personal", "w" for all, or none. The network must be one that fits."""
         part = {"personal": slice(net.layout.cut, None), "w": slice(None), None: slice(0)}[own]
         parameters = {id(one) for one in net.part("personal" if own == "personal" else None).parameters}
-        layers = list(net.module.children())
+        assert isinstance(net.module, nn.Sequential)
+        layers = list(net.module)  # `children` would leave out a layer that is there twice
         of_part = [any(id(one) in parameters for one in layer.parameters()) for layer in layers]
         first = of_part.index(True) if own else len(layers)
         self._w, self._own = net.w, net.w[part]
@@ -78,16 +81,26 @@ class ManyModels:
     def _tried(self, x: Tensor, sizes: tuple[int, ...]) -> list[int]:
         """Returns which models have other bits together than alone."""
         before, drawn = self._w.clone(), torch.Generator(x.device).manual_seed(0)
-        self._w.add_(torch.randn(self._w.shape, generator=drawn, device=x.device), alpha=_NOISE)
-        x = torch.empty_like(x).normal_(generator=drawn) if x.is_floating_point() else x
+        differ: set[int] = set()
+        compared = 0
+        while compared < _COMPARED:
+            noise = torch.randn(self._w.shape, generator=drawn, device=x.device)
+            self._w.copy_(before.add(noise, alpha=_NOISE))
+            x = torch.empty_like(x).normal_(generator=drawn) if x.is_floating_point() else x
+            outputs = self._differing(x, sizes, differ)
+            compared += outputs[0][0].numel()
+        self._w.copy_(before)
+        return sorted(differ)
+
+    def _differing(self, x: Tensor, sizes: tuple[int, ...], differ: set[int]) -> list[Tensor]:
+        """Adds the models that have other bits together than alone, and returns the outputs of each."""
         entered, vectors = self._shared(x), [self._own.clone()] * len(sizes)
-        outputs, differ = self._of_all(entered, sizes, vectors), []
+        outputs = self._of_all(entered, sizes, vectors)
         for place, pair in enumerate(zip(x.split_with_sizes(sizes), entered.split_with_sizes(sizes), strict=True)):
             alone = self._shared(_aligned(pair[0]))
             if not (torch.equal(alone, pair[1]) and torch.equal(self._of_one(alone, vectors[place]), outputs[place])):
-                differ.append(place)
-        self._w.copy_(before)
-        return differ
+                differ.add(place)
+        return outputs
 
 
 def _aligned(rows: Tensor) -> Tensor:

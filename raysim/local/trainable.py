@@ -89,14 +89,21 @@ def _takes_two(correction: Callable[..., Any]) -> bool:
     return sum(one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) for one in needed) == 2
 
 
-def gradient_of(parts: Sequence[Gradient], trained: Trainable, plain: Plain, point: GradientPoint) -> Taken:
+def gradient_of(
+    parts: Sequence[Gradient],
+    trained: Trainable,
+    plain: Plain,
+    point: GradientPoint,
+    flat: tuple[Tensor, list[Tensor]] | None = None,
+) -> Taken:
     """Returns a function that takes the gradient of a batch as the parts, `local.gradients`, say.
 
-    It gets the batch and, if that is taken already, its plain gradient. plain: takes that.
+    It gets the batch and, if that is taken already, its plain gradient. plain: takes that. flat: where it is joined, as
+    `Trainable.flat` returns it; None: in a new vector.
     """
     if not parts:
         return lambda x, y, ready: ready or plain(x, y)
-    vector, views = trained.flat()
+    vector, views = flat or trained.flat()
     waiting: list[tuple[Tensor, BatchGradient]] = []  # the plain gradient of a batch that is taken already
 
     def take(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:

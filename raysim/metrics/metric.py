@@ -65,15 +65,15 @@ class Metric(Part):
         """
 
     def value(self, outputs: Tensor, labels: Tensor) -> float | None:
-        """Returns the metric; None where it is not defined. Raises BadInput if `compute` returns anything but a number
-        or, of a user's own, an infinite one for finite outputs."""
+        """Returns the metric; None where it is not defined. Raises BadInput if `compute` returns anything but a
+        number."""
         found, number = self.compute(outputs, labels), None
-        place = place_of(find(self.function) if isinstance(self, FunctionMetric) else type(self).compute)
         with suppress(TypeError, ValueError, RuntimeError, OverflowError):
             number = float(found) if not isinstance(found, str | bytes) else None  # float would read "0.5"
-        if number is None or (place and math.isinf(number) and bool(outputs.isfinite().all())):
+        if number is None:
+            place = place_of(find(self.function) if isinstance(self, FunctionMetric) else type(self).compute)
             shape = f"a tensor of shape {tuple(found.shape)}" if getattr(found, "shape", ()) else repr(found)
-            text = f"{self.title} must give one finite number or NaN, got {shape}{place}"
+            text = f"{self.title} must give one number, got {shape}{place}"
             raise BadInput("run.metrics", text)
         return None if math.isnan(number) else number
 

@@ -142,6 +142,9 @@ class _Attempt:
     def _finish(self) -> None:
         """Does what is left after the loop, and notes that the run is finished; of the first part of a fork, checks
         that it came to its version."""
+        if self.saver:
+            self.writer.flush()
+            self.saver.close()  # before models are fetched and saved, which takes time and memory
         if self.execution.until is None:
             final = self.simulation.finish()
             found = digest(final.model, self.writer.digest()) | digests(final)

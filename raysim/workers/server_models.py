@@ -181,9 +181,12 @@ class ServerModels:
         bench, level, named = self._bench, own.levels[0], self._algorithm.own_model
         variant, parts = bench.variant(level), named.keys() - {"buffers"}
         kept = own.states[0].content.algorithm.keys() if own.states else set()
-        computed = own.unseen or type(self._algorithm).personal is not Central.personal or set(named.values()) - kept
-        sliced = len(own.models) > 1 or (parts and variant.slices) or parts - {"w", "personal"}
-        differ = sliced or bench.scenario.run.metrics or bench.federation.skew
+        kind, takes = type(self._algorithm), [set(), {"w"}]
+        takes += [{"personal"}] if variant.net.part("personal").parameters else []
+        computed = own.unseen or kind.personal is not Central.personal or kind.own is not Central.own
+        computed = computed or any(entry not in kept for entry in named.values())
+        sliced = len(own.models) > 1 or (parts and variant.slices)
+        differ = sliced or parts not in takes or bench.scenario.run.metrics or bench.federation.skew
         if computed or differ or not ManyModels.fits(variant.net):
             return None
         if level not in self._many:

@@ -1,6 +1,5 @@
 """Pools and sessions by themselves, with workers that know nothing of federated learning."""
 
-import os
 import pickle
 import threading
 import time
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from toys_jobs import Add, Adder, AddOrDieOnce, Attach, Carry, Die, DieOnce, DivideByZero, Telling, dying
+from toys_jobs import Add, Adder, AddOrDieOnce, Attach, Carry, Die, DieOnce, Telling, dying
 from waiting import until
 
 from actors import (
@@ -120,17 +119,6 @@ def ray_pool(ray_room: None) -> Iterator[Any]:
     pool = RayPool(Actors(f"test-{time.time_ns()}", Placement()))
     yield pool
     pool.close()
-
-
-@pytest.mark.ray
-def test_a_group_without_workers_has_its_jobs_done_where_they_are_submitted(ray_pool: Any) -> None:
-    ray_pool.start(Group("loader", Adder, 0))
-    ray_pool.start(Group("client", Adder, 1))
-    job = ray_pool.submit("loader", Carry(ray_pool.put(1), ray_pool.put("same")))
-    assert (job.result, job.ended.worker, job.ended.process.pid) == ("2 same", "loader-0", os.getpid())
-    assert finish(ray_pool, "client", Carry(*job.left)).result == "3 same"
-    with pytest.raises(JobFailed, match="divide: ZeroDivisionError"):
-        ray_pool.submit("loader", DivideByZero(), label="divide")
 
 
 @pytest.mark.ray

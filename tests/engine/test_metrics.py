@@ -314,9 +314,8 @@ def test_a_missing_package_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("run", "expected"),
     [
-        ({"metrics": ["own_modules:shapes"]}, "shapes must give one finite number or NaN, got a tensor of shape ("),
-        ({"metrics": ["own_modules:written"]}, "run.metrics: written must give one finite number or NaN, got '0.5' ("),
-        ({"metrics": ["own_modules:endless"]}, "got inf ("),
+        ({"metrics": ["own_modules:shapes"]}, "shapes must give one number, got a tensor of shape ("),
+        ({"metrics": ["own_modules:written"]}, "run.metrics: written must give one number, got '0.5' ("),
         ({"loss": "own_modules:mean_hinge"}, "run.loss: must give a loss for each sample, shape (2,), got shape ()"),
     ],
 )
@@ -329,8 +328,8 @@ def test_what_a_function_gives_is_checked_before_the_first_round(run: Raw, expec
     assert ("metrics" not in run) or re.search(r"own_modules\.py:\d+\)", str(failed.value))
 
 
-def test_metrics_of_a_model_that_diverged_may_be_infinite() -> None:
-    outputs, labels = torch.full((2, 3), math.inf), torch.zeros(2, dtype=torch.int64)
+def test_metrics_may_be_infinite() -> None:
+    outputs, labels = torch.zeros(2, 3), torch.zeros(2, dtype=torch.int64)
     assert FunctionMetric(function="own_modules:endless").value(outputs, labels) == math.inf
 
 

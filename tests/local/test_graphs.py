@@ -1,5 +1,6 @@
 """CUDA graphs: recorded steps have the bits of others, and what cannot be recorded is refused."""
 
+import math
 import random
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -115,6 +116,19 @@ def test_so_have_those_of_a_part_and_with_a_correction(keywords: dict[str, Any],
     assert all(map(same, trained(True, local, **keywords), trained(False, local, **keywords)))
 
 
+def test_a_training_that_diverges_leaves_nothing_to_the_next_one() -> None:
+    found = []
+    for captured in (False, True):
+        made = net(captured, ("head",))
+        local = Local.model_validate({"batch_size": 8, "gradients": [{"name": "clip_norm", "max": 1.0}]}, strict=False)
+        start = made.model()
+        for first in (start.replace(w=start.w * math.nan), start):
+            w = make_task(made, 40, local).train(first).w
+        assert w.isfinite().all()
+        found.append(w)
+    assert torch.equal(*found)
+
+
 def test_only_the_shapes_that_come_often_first_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Others are steps as without graphs, and of other settings, the oldest go."""
     monkeypatch.setattr(graphs, "KEPT", 2)
@@ -203,12 +217,24 @@ class Holding(own_modules.Net):
         self.own = torch.ones(())
 
 
+class Keeping(own_modules.Net):
+    """Keeps a tensor of its first pass."""
+
+    scale = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.scale is None:
+            self.scale = torch.ones(())
+        return super().forward(x) * self.scale
+
+
 @pytest.mark.parametrize(
     ("module", "why"),
     [
         (Counting, "a layer sets attributes in each pass"),
         (Reading, "operation not permitted when stream is capturing"),
         (Holding, "a layer has tensors that are neither parameters nor buffers"),
+        (Keeping, "a layer keeps a tensor of an earlier pass"),
     ],
 )
 def test_a_network_that_a_graph_would_not_follow_is_refused(module: type[nn.Module], why: str) -> None:

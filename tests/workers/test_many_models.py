@@ -7,10 +7,14 @@ import numpy as np
 import pytest
 import torch
 from conftest import digits
+from torch import nn
 
 from actors import Value
+from raysim.algorithms import LocalOnly
 from raysim.data import federate
 from raysim.engine.families import family_of
+from raysim.local.many import ManyModels
+from raysim.local.net import Net
 from raysim.scenario.load import scenario_of
 from raysim.terms import ClientState, Moment
 from raysim.workers import records
@@ -64,6 +68,31 @@ def test_many_models_have_the_bits_of_one_after_another(
             alone = worker.evaluate_clients(request)
         assert together == [alone] * 3
         assert all(one["test"].samples for one in alone)
+
+
+@pytest.mark.parametrize("sizes", [(10,) * 25, (1,) * 50, (3, 10, 1, 30, 2, 7)])
+@pytest.mark.parametrize("outputs", [1, 2, 10])
+def test_rows_of_few_numbers_are_tried_until_a_difference_shows(outputs: int, sizes: tuple[int, ...]) -> None:
+    for seed in range(4):
+        torch.manual_seed(seed)
+        act = nn.ReLU()  # twice in the network, as one object
+        module = nn.Sequential(nn.Linear(60, 32), act, nn.Linear(32, 16), act, nn.Linear(16, outputs))
+        net = Net(module, (), "cross_entropy", torch.device("cpu"))
+        models, x = ManyModels(net), torch.randn(sum(sizes), 60)
+        with torch.no_grad():
+            alone = [module(piece.clone()) for piece in x.split(sizes)]
+            for _ in range(3):
+                assert all(map(torch.equal, models(x, sizes, [net.w[:0]] * len(sizes)), alone))
+
+
+def test_an_algorithm_that_makes_its_own_models_otherwise_is_asked() -> None:
+    class Halved(LocalOnly):
+        def own(self, task: Any, state: Any) -> Any:
+            return super().own(task, {**state, "w": state["w"] / 2})
+
+    raw = digits(data__local_test=0.2)
+    worker, request = asked({**raw, "algorithm": Halved()})
+    assert worker.models.many(request.own) is None
 
 
 def test_a_model_whose_bits_would_differ_is_computed_alone() -> None:
