@@ -124,7 +124,7 @@ def test_metrics_and_the_loss_must_fit_data_that_are_known_once_they_are_loaded(
         ),
         (
             {"run__metrics": ["misfits:vector"]},
-            "run.metrics: vector must give one finite number or NaN, got a tensor of shape (10,)",
+            "run.metrics: vector must give one number, got a tensor of shape (10,)",
         ),
         (
             {"run__loss": "misfits:mean"},
