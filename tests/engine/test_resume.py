@@ -19,6 +19,7 @@ from test_computed_delays import scenario as computed
 
 import raysim
 from raysim import CannotGoOn, Result, ScenarioError, StopRun
+from raysim.engine.server.simulation import ServerSimulation
 from raysim.parts.errors import DamagedCheckpoint, RunFailed
 from raysim.runs.continuing import EarlierRuns, OutOfDate, going_on, locked
 from raysim.workers.workshop import STAND_IN
@@ -188,6 +189,19 @@ def test_a_last_checkpoint_cuts_no_table_into_parts(tmp_path: Path) -> None:
     result = raysim.run(digits(run__checkpoint__at_end=True), out=tmp_path, inline=True)
     assert (result.folder / "checkpoint" / "checkpoint.json").is_file()
     assert {part.name for part in result.folder.glob("*/*.parquet")} == {"000000.parquet"}
+
+
+def test_a_last_checkpoint_is_there_before_models_are_fetched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    there = []
+
+    def finish(simulation: ServerSimulation) -> Any:
+        there.extend(tmp_path.glob("*/checkpoint/checkpoint.json"))
+        raise MemoryError
+
+    monkeypatch.setattr(ServerSimulation, "finish", finish)
+    with pytest.raises(RunFailed):
+        raysim.run(digits(run__checkpoint__at_end=True), out=tmp_path, inline=True)
+    assert len(there) == 1
 
 
 @pytest.mark.parametrize("dear", [True, False])
