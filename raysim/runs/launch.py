@@ -25,7 +25,7 @@ from raysim.runs.place import RunPlace, WithoutRay
 from raysim.runs.result import Interrupted, Result
 from raysim.scenario import Scenario
 from raysim.scenario.block_checks import file_problems
-from raysim.workers.workshop import stand_in_bytes
+from raysim.workers.device import stand_in_bytes
 from results import CannotWrite
 from results.disk import require_folder, require_space, writing
 from results.ending import Status

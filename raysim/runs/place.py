@@ -19,7 +19,7 @@ from raysim.parts.process import isolated, unusual_settings
 from raysim.runs.execution import Execution
 from raysim.runs.observing import NewRows
 from raysim.scenario import Scenario
-from raysim.workers.workshop import gpus_here
+from raysim.workers.device import gpus_here
 from results.texts import count
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from raysim import CannotGoOn, Result, ScenarioError, StopRun
 from raysim.engine.server.simulation import ServerSimulation
 from raysim.parts.errors import DamagedCheckpoint, RunFailed
 from raysim.runs.continuing import EarlierRuns, OutOfDate, going_on, locked
-from raysim.workers.workshop import STAND_IN
+from raysim.workers.device import STAND_IN
 from results.schemas import TABLES
 
 SECONDS = {"name": "log_normal", "median": 3.0, "sigma": 1.0, "unit": "seconds"}

@@ -16,7 +16,7 @@ from nodes import Nodes, several_nodes
 from waiting import PATIENT_S
 
 import raysim
-from raysim.workers.workshop import CONTEXT_BYTES, STAND_IN
+from raysim.workers.device import CONTEXT_BYTES, STAND_IN
 
 GIB = 1 << 30
 GPUS = (1, 1) if torch.cuda.is_available() else (2, 1)  # of the two nodes beside the head, which has none

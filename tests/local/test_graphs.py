@@ -25,7 +25,7 @@ from raysim.local.samples import Pixels
 from raysim.local.steps import first_kept
 from raysim.parts.errors import BadInput
 from raysim.parts.process import isolated
-from raysim.workers.workshop import STAND_IN
+from raysim.workers.device import STAND_IN
 
 
 @pytest.fixture(autouse=True)

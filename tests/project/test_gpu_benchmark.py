@@ -12,7 +12,7 @@ from recorded_calls import recorded
 
 import raysim
 from raysim.local import graphs
-from raysim.workers.workshop import STAND_IN
+from raysim.workers.device import STAND_IN
 
 ROOT = Path(__file__).parents[2]
 

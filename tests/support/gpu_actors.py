@@ -25,7 +25,7 @@ def main(address: str, actors: int, share: float) -> None:
     from actors.cluster import RayPool
     from actors.connection import connect
     from actors.placement import Demand, reserved
-    from raysim.workers.workshop import open_device
+    from raysim.workers.device import open_device
 
     connect([], address)
     group = Group("client", partial(open_device, share), actors, Needs(gpus=share))

@@ -13,7 +13,8 @@ from raysim import BadInput, parse_scenario
 from raysim.models import Module
 from raysim.parts.process import isolated
 from raysim.terms import SearchResult
-from raysim.workers.workshop import CONTEXT_BYTES, STAND_IN, Become, LoadRequest, Workshop, open_device
+from raysim.workers.device import CONTEXT_BYTES, STAND_IN, open_device
+from raysim.workers.workshop import Become, LoadRequest, Workshop
 from results import TABLES
 
 
