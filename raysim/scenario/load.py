@@ -189,7 +189,7 @@ def _dropping(raw: dict[str, Any], path: str, value: Any) -> Problem | None:
         return None
     keys = ", ".join(f"{path}.{key}" for key in value) or f"{path}.<key>"
     sets = ", ".join(map(shown, dropped))
-    text = f"takes the place of the whole block, which also sets {sets}; set only {keys}, or repeat them"
+    text = f"must not take the place of the whole block, which also sets {sets}; set only {keys}, or repeat them"
     return Problem(f"sweep.cases: {path}", f"{text}, got {quoted(value)}")
 
 
