@@ -20,7 +20,7 @@ from results.ranking import difference, holm
 from results.reader import Run
 from results.run_set import RunSet
 from results.score import Censored, score
-from results.texts import written
+from results.texts import short_names, written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,8 +31,9 @@ class Paired:
     """The result of comparing runs seed by seed."""
 
     frame: pd.DataFrame
-    """One row for each case and metric: the keys' values, baseline, metric, the fields of Difference, and p_holm: p,
-    corrected over all cases of the metric (Holm 1979)."""
+    """One row for each case and metric: the keys' values, of lists of parts their names, such as top_k+quantise, where
+    these tell cases apart; baseline, metric, the fields of Difference, and p_holm: p, corrected over all cases of the
+    metric (Holm 1979)."""
     by: tuple[str, ...]
     """The keys that tell cases apart."""
     measure: Measure
@@ -55,21 +56,20 @@ def paired(
     counted, notes = counted_runs(runs, unfinished)
     keys, _ = key_axes(counted, by, ())
     _require_one_scenario(counted, keys)
-    groups = counting(counted, keys, notes)
+    found = counting(counted, keys, notes)
+    briefs = with_names_of_parts(keys, [dict(zip(keys, values, strict=True)) for values in found])
+    groups = {tuple(brief.values()): group for brief, group in zip(briefs, found.values(), strict=True)}
     chosen = _chosen(keys, list(groups), baseline)
     ordered = runs.only(run for group in groups.values() for run in group)
     numbers = score(ordered, measure)
     notes += note_short(ordered, measure)
-    briefs = with_names_of_parts(keys, [dict(zip(keys, values, strict=True)) for values in groups])
-    texts = {values: _as_text(keys, tuple(brief.values())) for values, brief in zip(groups, briefs, strict=True)}
     rows = []
     for values, other in _cases(keys, list(groups), chosen, notes):
         pairs = _pairs(groups[values], groups[other], notes)
-        of_case = dict(zip(keys, values, strict=True)) | {"baseline": texts[other]}
+        of_case = dict(zip(keys, values, strict=True)) | {"baseline": _as_text(keys, other)}
         for metric, of_runs in numbers.items():
-            found = _found(metric, pairs, of_runs, notes)
             low, high = range_of(metric)
-            made = difference(*found)
+            made = difference(*_found(metric, pairs, of_runs, notes))
             made = made._replace(low=max(made.low, low - high), high=min(made.high, high - low))
             rows.append({**of_case, "metric": metric, **made._asdict()})
     import pandas as pd
@@ -104,8 +104,8 @@ def _require_one_scenario(runs: RunSet, keys: list[str]) -> None:
 def _chosen(keys: list[str], groups: list[Values], baseline: Sequence[str]) -> dict[str, str]:
     """Returns the keys that tell the baseline from other cases, with its values as text.
 
-    baseline: values such as fedavg, or keys with values such as algorithm=fedavg; by default the first algorithm
-    or, if that is the same everywhere, the first value of the first key.
+    baseline: values such as fedavg, or keys, whole or as tables name them, with values such as algorithm=fedavg; by
+    default the first algorithm or, if that is the same everywhere, the first value of the first key.
     """
     if not keys:
         raise NotComparable("by: must name what differs between the runs, got none; pairs need two cases")
@@ -113,14 +113,19 @@ def _chosen(keys: list[str], groups: list[Values], baseline: Sequence[str]) -> d
         key = "algorithm.name" if "algorithm.name" in keys else keys[0]
         return {key: written(groups[0][keys.index(key)])}
     known = {key: {written(values[place]) for values in groups} for place, key in enumerate(keys)}
-    found = {}
+    found: dict[str, str] = {}
+    short = short_names(keys)
     for text in baseline:
-        name, _, value = text.rpartition("=")
-        fits = [key for key in keys if value in known[key] and name in ("", key, key.removesuffix(".name"))]
+        fits = [
+            (key, value)
+            for key in keys
+            for value in known[key]
+            if text in (value, *(f"{name}={value}" for name in (key, key.removesuffix(".name"), short[key])))
+        ]
         if not fits:
             cases = "; ".join(f"{key} of {', '.join(sorted(values))}" for key, values in known.items())
             raise NotComparable(f"baseline: must be a value of a key that differs, {cases}; got {text!r}")
-        found[fits[0]] = value
+        found.update(fits[:1])
     return found
 
 

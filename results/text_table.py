@@ -137,14 +137,10 @@ def _paired(paired: Paired, percent: bool) -> TextTable:
     records: list[dict[Any, Any]] = paired.frame.to_dict("records")
     several, what = len({record["baseline"] for record in records}) > 1, any(paired.what.values())
     rows = []
-    for record, brief in zip(records, with_names_of_parts(paired.by, records), strict=True):
+    for record in records:
         scale, unit = unit_of(record["metric"], percent)
         keys = tuple(written(record[key]) for key in paired.by)
-        labels = [
-            *(written(brief[key]) for key in paired.by),
-            *([paired.what[keys]] if what else []),
-            record["metric"].replace("_", " ") + unit,
-        ]
+        labels = [*keys, *([paired.what[keys]] if what else []), record["metric"].replace("_", " ") + unit]
         rows.append([*labels, *([record["baseline"]] if several else []), *_difference(record, scale)])
     baseline = "its baseline" if several else records[0]["baseline"]
     about = {

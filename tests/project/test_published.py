@@ -1,9 +1,11 @@
-"""What is published: its version, its name, its addresses and links; checks before commits need no network."""
+"""What is published: its version, its name, its addresses and links, the files that its pages name; checks before
+commits need no network."""
 
 import re
 import runpy
 import subprocess
 import tomllib
+from pathlib import Path
 
 import pytest
 from conftest import ROOT
@@ -24,6 +26,31 @@ def test_the_changelog_begins_with_this_version() -> None:
     headings = re.findall(r"^## \[(.+?)\] - (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert headings[0][0] == raysim.__version__
     assert all(when == "Unreleased" or re.fullmatch(r"\d{4}-\d\d-\d\d", when) for _, when in headings)
+
+
+def test_files_that_pages_name_are_there() -> None:
+    """A path from the root is; a name alone is in a folder that is named beside it and, where both say so, has what is
+    said to be in it, as in "`UPLINKS` in `transforms.py` there"."""
+    git = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
+    listed = {Path(name) for name in git.stdout.split()}
+    folders = {folder for name in listed for folder in name.parents}
+    pages = [ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    found, wrong = 0, []
+    for page in pages:
+        for said in re.split(r"\n\n|\n(?=- |\| )", re.sub(r"^```.*?^```", "", page.read_text(), flags=re.S | re.M)):
+            named = re.findall(
+                r"(?:`(\w+)` (?:in|of) )?`(?:python )?([\w.-]+(?:/[\w.-]*)*)(?: [^`]*)?`", " ".join(said.split())
+            )
+            paths = [Path(name) for _, name in named if "/" in name and Path(Path(name).parts[0]) in folders]
+            places = [path if path in folders else path.parent for path in paths]
+            wrong += [f"{page.name}: {path}" for path in paths if path not in listed | folders]
+            for what, name in named if places else ():
+                if name.endswith(".py"):
+                    files = [place / name for place in [Path(), *places] if place / name in listed]
+                    if not any(what in (ROOT / file).read_text() for file in files):
+                        wrong.append(f"{page.name}: {what} in {name}")
+                    found += 1
+    assert found > 40 and not wrong
 
 
 @pytest.mark.parametrize("hook", YAML(typ="safe").load(ROOT / ".pre-commit-config.yaml")["repos"])

@@ -188,3 +188,22 @@ def test_lists_of_parts_are_named_by_their_parts(tmp_path: Path) -> None:
             made(tmp_path / f"{name}-{seed}", {"seed": seed, **FEDAVG, "uplink": uplink}, [0.5])
     shown = command("compare", tmp_path, "--paired", "--format", "markdown").stdout
     assert "| top_k | accuracy | 2 |" in shown and "minus uplink=none" in shown
+
+
+def test_a_baseline_is_named_as_tables_name_it(tmp_path: Path) -> None:
+    """A list of parts by their names, a schedule as it is shown, and a key by its head."""
+    falling = {"name": "exponential", "start": 0.1, "factor": 0.9, "over": "rounds", "warmup": 0.0, "warmup_from": 0.1}
+    cases = {"plain": ([], 0.1), "few": ([{"name": "top_k", "share": 0.1}, {"name": "half"}], falling)}
+    for name, (uplink, lr) in cases.items():
+        for seed in range(2):
+            keys = {"seed": seed, "name": name, **FEDAVG, "uplink": uplink, "local": {"lr": lr}}
+            made(tmp_path / f"{name}-{seed}", keys, [0.5])
+    shown = {"few": ["top_k+half", "exponential(start=0.1, factor=0.9)"], "plain": ["none", "0.1"]}
+    by = [word for key in ("name", "uplink", "local.lr") for word in ("--by", key)]
+    for other, case in (("plain", "few"), ("few", "plain")):
+        uplink, lr = shown[other]
+        for baseline in (uplink, f"uplink={uplink}", lr, f"lr={lr}", f"local.lr={lr}", other):
+            answer = command("compare", tmp_path, "--paired", *by, "--baseline", baseline, "--format", "markdown")
+            assert answer.stdout.splitlines()[2].split(" | ")[:3] == [f"| {case}", *shown[case]], answer.output
+            (row,) = paired(tmp_path, *by, "--baseline", baseline)
+            assert row["baseline"] == f"name={other}, uplink={uplink}, local.lr={lr}"
