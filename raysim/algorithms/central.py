@@ -1,4 +1,5 @@
-"""The base of algorithms with a server: one frozen part that holds the server's side and the clients' side.
+"""The base of all algorithms, and that of those with a server: one frozen part that holds the server's side and the
+clients' side.
 
 Everything that travels or is kept (server state, message, update, client state) is a `Record` of named tensors. Methods
 get Records and return new ones, and never change them in place. So raysim can store, send, measure and sum them without
@@ -13,10 +14,51 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import ClassVar, Literal
 
-from raysim.algorithms.algorithm import Algorithm
-from raysim.algorithms.signatures import Arrivals, Model, Problems, ServerTask, Setting, Task, Tensor, Weights
+from raysim.algorithms.signatures import Arrivals, Local, Model, Problems, ServerTask, Setting, Task, Tensor, Weights
 from raysim.parts.errors import Problem
-from raysim.terms import Depth, Population, Record, ServerStep, TorchModule, Trigger
+from raysim.schedules import Schedulable
+from raysim.terms import Depth, Population, Record, ServerStep, TorchModule, Traffic, Trigger, Trip
+
+
+class Algorithm(Schedulable):
+    """The base of `Central` and `Peer`, one of which an algorithm derives from.
+
+    A custom class runs as `algorithm: my_module:MyClass`. One that comes with raysim is imported in
+    `raysim/algorithms/__init__.py`, in one line, and has no other place to be registered.
+    """
+
+    keeps_personal: ClassVar[bool] = False
+    """Whether clients or peers keep the personal part of the model, and only the shared part travels. `model.norm` can
+    then be local."""
+
+    name: str
+
+    def embeds(self, scenario: Setting) -> bool | str:
+        """Whether it calls `task.embed`; or, instead of true, the name of the sub-module that it embeds with. A run
+        then checks at its start that the model can embed."""
+        return False
+
+    def problems(self, scenario: Setting) -> Problems:
+        """Yields what the algorithm cannot do with the rest of the scenario. Paths start at the scenario."""
+        return ()
+
+    def samples_seen(self, local: Local, samples: int) -> int:
+        """Returns for how many samples a client computes gradients in one `update`, or a peer in one `local`. Computed
+        delays follow that.
+
+        samples: the number of samples that the client or peer holds. A sample counts once for each time that it is
+        used, as if no training stopped early. Gradients of a part of the model count like those of the whole.
+        Predictions and embeddings do not count here, nor does what `mix` does: raysim measures them.
+        """
+        return local.total_samples(samples)
+
+    def traffic(self, trip: Trip) -> Traffic:
+        """Returns how many bytes an update of a client, or a peer's message, and the message to it take on a network.
+
+        It is needed where tensors hold more than what travels, such as zeros. Tables, budgets and computed delays all
+        count what it returns, and so it follows from sizes alone, before anything is trained.
+        """
+        return trip.tensors
 
 
 class Central(Algorithm):
@@ -139,8 +181,15 @@ class Central(Algorithm):
         return [level]
 
     def client(self, model: Model) -> Record:
-        """Returns a client's state before it first takes part; {} if clients keep none. Shapes and types are fixed."""
-        return {}
+        """Returns a client's state before it first takes part; {} if clients keep none. Shapes and types are fixed.
+
+        By default, it is what `own_model` names of the first model, as `state_of` returns it.
+        """
+        return self.state_of(model)
+
+    def state_of(self, model: Model) -> Record:
+        """Returns what `own_model` names of a model, for a client's state."""
+        return {entry: getattr(model, part) for part, entry in self.own_model.items()}
 
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
         """Trains a client. Returns its update and its next state, which is kept only if a step uses the update."""

@@ -9,7 +9,7 @@ averaged uniformly.
 from typing import ClassVar, Literal
 
 from raysim.algorithms.fedavg import FedAvg, Weights
-from raysim.algorithms.signatures import Local, Model, Task
+from raysim.algorithms.signatures import Local, Task
 from raysim.parts.part import NonNegative
 from raysim.terms import Record
 
@@ -36,15 +36,12 @@ class Ditto(FedAvg):
     def samples_seen(self, local: Local, samples: int) -> int:
         return 2 * local.total_samples(samples)
 
-    def client(self, model: Model) -> Record:
-        return {"w": model.w, "buffers": model.buffers}
-
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
         received = message["w"]
         trained = task.train(task.received)
         start = self.own(task, state) if self.start == "own" else trained.model
         own = task.train(start, correction=lambda v: self.lam * (v - received))
-        return trained.send(delta=trained.w - received), {"w": own.w, "buffers": own.model.buffers}
+        return trained.send(delta=trained.w - received), self.state_of(own.model)
 
     def adapt(self, task: Task, message: Record, state: Record) -> Record:
-        return {"w": task.received.w, "buffers": task.received.buffers}
+        return self.state_of(task.received)

@@ -54,9 +54,6 @@ class FedMD(Buffered):
     def message(self, state: Record) -> Record:
         return {"consensus": state["consensus"]}
 
-    def client(self, model: Model) -> Record:
-        return {"w": model.w, "buffers": model.buffers}
-
     def weigh(self, arrivals: Arrivals, population: Population) -> list[float]:
         factors = self.factors(arrivals)
         total = sum(factors) or 1.0
@@ -66,7 +63,7 @@ class FedMD(Buffered):
         trained = task.train(self._digested(task, message, self.own(task, state)))
         trained.log()
         logits = task.predict(trained.model, task.public)
-        return {"logits": logits}, {"w": trained.w, "buffers": trained.model.buffers}
+        return {"logits": logits}, self.state_of(trained.model)
 
     def _digested(self, task: Task, message: Record, own: Model) -> Model:
         """Returns a client's model after it has learnt the consensus, if there is one yet."""

@@ -46,9 +46,6 @@ class FedPer(FedAvg):
     def init(self, model: Model, population: Population) -> Record:
         return self.starting(model.shared)
 
-    def client(self, model: Model) -> Record:
-        return {"head": model.personal}
-
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
         return self._train(task, message, state, part=None)
 
@@ -58,7 +55,7 @@ class FedPer(FedAvg):
         if self.head_epochs:
             start = task.train(start, part="personal", epochs=self.head_epochs, stream=HEAD).model
         trained = task.train(start, part=part)
-        return trained.send(delta=trained.model.shared - message["w"]), {"head": trained.model.personal}
+        return trained.send(delta=trained.model.shared - message["w"]), self.state_of(trained.model)
 
     def adapt(self, task: Task, message: Record, state: Record) -> Record:
         start = self.own(task, state)

@@ -30,6 +30,7 @@ class FedProto(Buffered):
     """
 
     mixes_models: ClassVar[bool] = True
+    own_model: ClassVar[dict[str, str]] = {"w": "w", "buffers": "buffers"}
 
     name: str = "fedproto"
     lam: NonNegative = 1.0
@@ -53,9 +54,6 @@ class FedProto(Buffered):
     def message(self, state: Record) -> Record:
         return {"prototypes": state["prototypes"], "known": state["known"]}
 
-    def client(self, model: Model) -> Record:
-        return {"w": model.w, "buffers": model.buffers}
-
     def weigh(self, arrivals: Arrivals, population: Population) -> list[float]:
         return self.factors(arrivals)
 
@@ -67,11 +65,11 @@ class FedProto(Buffered):
         classes = task.predict(trained.model, task.x[:1]).shape[-1]
         labels = one_hot(task.y.flatten(), classes).to(trained.w.dtype)
         sums = labels.T @ _embedded(task.embed(trained.model, task.x), task.y)
-        return {"sums": sums, "counts": labels.sum(0)}, {"w": trained.w, "buffers": trained.model.buffers}
+        return {"sums": sums, "counts": labels.sum(0)}, self.state_of(trained.model)
 
     def _train(self, task: Task, message: Record, state: Record) -> Trained:
         """Trains the client's own model on its loss and lambda times the distances to prototypes that are known."""
-        start, prototypes, known = self._own(task, state), message["prototypes"], message["known"]
+        start, prototypes, known = self.own(task, state), message["prototypes"], message["known"]
         if not self.lam or not len(known):
             return task.train(start)
 
@@ -94,7 +92,7 @@ class FedProto(Buffered):
     def personal(self, task: Task, message: Record, state: Record) -> Model | Callable[[Tensor], Tensor]:
         import torch
 
-        own, prototypes, known = self._own(task, state), message["prototypes"], message["known"]
+        own, prototypes, known = self.own(task, state), message["prototypes"], message["known"]
         if self.predict == "model" or not len(known):
             return own
 
@@ -109,11 +107,7 @@ class FedProto(Buffered):
         return predict
 
     def adapt(self, task: Task, message: Record, state: Record) -> Record:
-        trained = self._train(task, message, state)
-        return {"w": trained.w, "buffers": trained.model.buffers}
-
-    def _own(self, task: Task, state: Record) -> Model:
-        return task.received.replace(w=state["w"], buffers=state["buffers"])
+        return self.state_of(self._train(task, message, state).model)
 
 
 def _embedded(embedding: Tensor, y: Tensor) -> Tensor:

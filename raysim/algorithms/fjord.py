@@ -20,7 +20,7 @@ from raysim.algorithms.sliced import Sliced, levels_within
 from raysim.terms import Population, Record
 
 if TYPE_CHECKING:
-    from raysim.local.nested import Nested
+    from raysim.local.many import Nested
 
 STATISTICS = "statistics"  # the entry of BatchNorm's statistics at each level, (levels, b)
 

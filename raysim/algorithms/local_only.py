@@ -7,7 +7,7 @@ CIKM 2024, Table 1. There is no equation to follow: a client trains its own mode
 from typing import ClassVar
 
 from raysim.algorithms.central import Central
-from raysim.algorithms.signatures import Arrivals, Model, Task
+from raysim.algorithms.signatures import Arrivals, Task
 from raysim.terms import Population, Record, Round
 
 
@@ -28,16 +28,13 @@ class LocalOnly(Central):
     def message(self, state: Record) -> Record:
         return {}
 
-    def client(self, model: Model) -> Record:
-        return {"w": model.w, "buffers": model.buffers}
-
     def weigh(self, arrivals: Arrivals, population: Population) -> list[float]:
         return [0.0] * len(arrivals)
 
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
         trained = task.train(self.own(task, state))
         trained.log()
-        return {}, {"w": trained.w, "buffers": trained.model.buffers}
+        return {}, self.state_of(trained.model)
 
     def step(self, state: Record, arrivals: Arrivals, updates: Record, task: Task) -> Record:
         return state

@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar, Literal, NamedTuple
 
-from raysim.algorithms.algorithm import Algorithm
+from raysim.algorithms.central import Algorithm
 from raysim.algorithms.signatures import Model, Problems, Setting, Task, Tensor
 from raysim.parts.errors import Problem
 from raysim.terms import Record

@@ -45,9 +45,6 @@ class PFedMe(FedAvg):
     def samples_seen(self, local: Local, samples: int) -> int:
         return self.local_rounds * local.model_copy(update={"steps": self.steps}).total_samples(samples)
 
-    def client(self, model: Model) -> Record:
-        return {"w": model.w, "buffers": model.buffers}
-
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
         received = w = message["w"]
         theta = task.received if self.start == "received" else self.own(task, state)
@@ -55,7 +52,7 @@ class PFedMe(FedAvg):
             theta = self._envelope(task, theta, w, round)
             w = w - self.lr * self.lam * (w - theta.w)
         update = {"delta": w - received, "buffers": theta.buffers}
-        return update, {"w": theta.w, "buffers": theta.buffers}
+        return update, self.state_of(theta)
 
     def _envelope(self, task: Task, theta: Model, w: Tensor, round: int) -> Model:
         """Returns theta after training on f + lam / 2 |theta - w|^2."""
@@ -70,4 +67,4 @@ class PFedMe(FedAvg):
         theta = task.received
         for round in range(self.local_rounds):
             theta = self._envelope(task, theta, message["w"], round)
-        return {"w": theta.w, "buffers": theta.buffers}
+        return self.state_of(theta)

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from raysim.local import Local as Local
-from raysim.local.model import Model as Model
 from raysim.parts.errors import Problem
 from raysim.terms import Arrival, Record
 from raysim.terms import Tensor as Tensor
@@ -18,13 +17,14 @@ if TYPE_CHECKING:
     from raysim.clients import ClientGroup
     from raysim.data import Public, ServerData, Source
     from raysim.local.loop import Trained as Trained
+    from raysim.local.model import Model as Model
     from raysim.local.server_task import ServerTask as ServerTask
+    from raysim.local.steps import Correction as Correction
     from raysim.local.task import Task as Task
-    from raysim.local.trainable import Correction as Correction
     from raysim.models import ModelPart
     from raysim.world import World
 else:
-    Correction = ServerTask = Task = Trained = Any
+    Correction = Model = ServerTask = Task = Trained = Any
 
 Arrivals: TypeAlias = Sequence[Arrival]
 Problems: TypeAlias = Iterable[Problem]

@@ -1,9 +1,9 @@
-"""BatchNorm where a batch has no statistics, and its statistics over all samples."""
+"""BatchNorm's statistics over all samples, which are collected in several parts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -14,33 +14,6 @@ if TYPE_CHECKING:
     from raysim.local.net import Net
     from raysim.models.layout import Layout
     from raysim.terms import Record
-
-
-def spare_single_values(module: nn.Module) -> None:
-    """Makes the BatchNorms of a module use their running statistics for inputs with a single value a channel.
-
-    Such inputs have no variance, so torch raises an error for them in training mode. All other inputs are normalised as
-    before.
-    """
-    for norm in module.modules():
-        if isinstance(norm, nn.modules.batchnorm._BatchNorm) and norm.track_running_stats:
-            norm.register_forward_pre_hook(_enter)
-            norm.register_forward_hook(_leave, always_call=True)
-
-
-def _enter(norm: nn.Module, inputs: tuple[Any, ...]) -> None:
-    single = bool(inputs) and isinstance(inputs[0], Tensor) and inputs[0].numel() == inputs[0].shape[1]
-    if norm.training and single:
-        norm.training = False
-        norm._spared = True  # type: ignore[assignment]
-
-
-def _leave(norm: nn.Module, *_: Any) -> None:
-    if norm.__dict__.pop("_spared", False):
-        norm.training = True
-
-
-# --- statistics over all samples --------------------------------------------------------------------------------------
 
 
 def tracking(module: nn.Module) -> dict[str, nn.Module]:

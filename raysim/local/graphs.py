@@ -21,8 +21,7 @@ from raysim.local.first_state import FirstState
 from raysim.local.gradients import GradientPoint
 from raysim.local.net import Net
 from raysim.local.settings import Local
-from raysim.local.steps import Steps
-from raysim.local.trainable import gradient_of
+from raysim.local.steps import Steps, gradient_of
 from raysim.parts.errors import BadInput
 from raysim.terms import Record
 

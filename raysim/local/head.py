@@ -1,12 +1,20 @@
-"""The sub-module that embeddings enter, which is the head unless another one is named."""
+"""The sub-module that embeddings enter, which is the head unless another one is named, and what is asked of it."""
+
+from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor, nn
 
+from raysim.local.outputs import LossFunction, cross_entropy
 from raysim.models.names import is_pattern, is_under, nearest
 from raysim.parts.errors import BadValue
+
+if TYPE_CHECKING:
+    from raysim.local.net import Net
 
 
 def head_of(module: nn.Module, name: str | None, personal: tuple[str, ...]) -> nn.Module:
@@ -40,3 +48,23 @@ def entering(module: nn.Module) -> Iterator[list[Tensor]]:
         yield entered
     finally:
         hook.remove()
+
+
+@contextmanager
+def embedding(head: nn.Module, loss: LossFunction) -> Iterator[LossFunction]:
+    """Makes a loss of outputs and targets of one that also takes what enters the head, with its gradient."""
+    with entering(head) as entered:
+        yield lambda output, target: loss(output, target, entered.pop().float())  # where it is halved
+
+
+def rows_of(net: Net, labels: Tensor) -> Tensor | None:
+    """Returns which parameters some labels have, (size,) of 0 and 1: all but the rows of other labels in the head; None
+    if these are all parameters."""
+    if net.loss is not cross_entropy or len(labels) >= net.classes:
+        return None
+    head, rows = {id(one) for one in net.head.parameters()}, torch.ones_like(net.w)
+    for parameter, view in zip(net.parameters, net.layout.views(rows), strict=True):
+        if id(parameter) in head and parameter.shape[0] >= net.classes:
+            view.zero_()
+            view[labels.to(view.device)] = 1
+    return rows

@@ -12,13 +12,12 @@ from torch import Tensor
 
 from raysim.local.gradients import GradientPoint
 from raysim.local.graphs import captured_steps
-from raysim.local.model import Model
+from raysim.local.model import Model, Trainable
 from raysim.local.net import Net
 from raysim.local.outputs import LossFunction
 from raysim.local.samples import Augmenter, Samples
 from raysim.local.settings import Local
-from raysim.local.steps import Steps, decayed
-from raysim.local.trainable import AddedGradient, Correction, Plain, Taken, Trainable, gradient_of
+from raysim.local.steps import AddedGradient, Correction, Plain, Steps, Taken, decayed, gradient_of
 from raysim.parts.errors import BadValue
 from raysim.terms import Record
 
@@ -54,14 +53,7 @@ class Trained(NamedTuple):
         return {**vectors, "buffers": self.model.shared_buffers}
 
 
-class Batch(NamedTuple):
-    """A mini-batch: x and y are (n, ...)."""
-
-    x: Tensor
-    y: Tensor
-
-
-def batches(samples: Samples, settings: Local, order: np.random.Generator) -> Iterator[Batch]:
+def batches(samples: Samples, settings: Local, order: np.random.Generator) -> Iterator[tuple[Tensor, Tensor]]:
     """Yields the mini-batches of all epochs. Each epoch is shuffled, and loaded a few mini-batches at a time; or each
     mini-batch is drawn."""
     total, an_epoch = settings.total_steps(len(samples)), settings.epoch_steps(len(samples))
@@ -69,11 +61,11 @@ def batches(samples: Samples, settings: Local, order: np.random.Generator) -> It
     at_a_time = max(LOADED // size, 1)  # mini-batches to load at once
     for step in range(total):
         if size >= len(samples):
-            yield Batch(*samples.all)  # the order within a batch of all samples does not matter
+            yield samples.all  # the order within a batch of all samples does not matter
             continue
         if settings.batches == "poisson":
             places = np.flatnonzero(order.random(len(samples)) < size / len(samples))
-            yield Batch(*samples.take(places, again=total > an_epoch))
+            yield samples.take(places, again=total > an_epoch)
             continue
         place = step % an_epoch
         if place == 0:
@@ -83,7 +75,7 @@ def batches(samples: Samples, settings: Local, order: np.random.Generator) -> It
             places = shuffled[first * size : last * size]
             x, y = samples.take(places, again=total > an_epoch)
         here = slice((place - first) * size, (place - first + 1) * size)
-        yield Batch(x[here], y[here])
+        yield x[here], y[here]
 
 
 class Criterion:

@@ -1,23 +1,21 @@
 """The network of a worker: one torch module, with which all of its clients train in turn."""
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from functools import cached_property
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cached_property, partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from raysim.local.batch_norm import spare_single_values
 from raysim.local.chain import Chain
 from raysim.local.first_state import FirstState, has_own_mode
-from raysim.local.head import entering, head_of
-from raysim.local.model import Model
+from raysim.local.head import head_of
+from raysim.local.model import Model, Trainable, gradient_of_each
 from raysim.local.outputs import LOSSES, LossFunction, cross_entropy
 from raysim.local.samples import Pixels
-from raysim.local.trainable import Trainable, gradient_of_each
 from raysim.models.equilibrium import Equilibrium, Solves
-from raysim.models.layers import BoundedLinear, norms_of, required_norms
+from raysim.models.layers import norms_of, required_norms, spare_single_values
 from raysim.models.layout import Layout, pairs_of
 from raysim.models.part import Norm
 from raysim.parts.errors import BadValue
@@ -68,8 +66,8 @@ class Net:
         self.parameters = self.layout.select(self.module)
         frozen = (parameter for parameter in self.module.parameters() if not parameter.requires_grad)
         self.frozen_bytes = sum(parameter.numel() * parameter.element_size() for parameter in frozen)
-        norms, names = norms_of(self.module), [entry.name for entry in self.layout.entries]
-        self.norms = [name for name in names if name.rpartition(".")[0] in norms]  # parameters of these
+        norms = norms_of(self.module)
+        self.norms = [e.name for e in self.layout.entries if e.name.rpartition(".")[0] in norms]  # parameters of these
         self.equilibria = [m for m in self.module.modules() if isinstance(m, Equilibrium)]
         self._busy = False
         self._halved = False  # whether passes compute in bfloat16
@@ -81,10 +79,11 @@ class Net:
         self.passes = 0.0  # how many samples passed through the network; a backward pass counts as two
         cut = self.layout.cut
         first = sum(entry.offset < cut for entry in self.layout.entries)
+        of = partial(Trainable.of, self.module, self.w, self.layout)
         self._parts = {
-            None: self._make_part(slice(None), slice(None)),
-            "shared": self._make_part(slice(cut), slice(first)),
-            "personal": self._make_part(slice(cut, None), slice(first, None)),
+            None: of(slice(None), slice(None)),
+            "shared": of(slice(cut), slice(first)),
+            "personal": of(slice(cut, None), slice(first, None)),
         }
 
     @property
@@ -160,37 +159,12 @@ class Net:
         """The module whose input is an embedding, see `head_of`."""
         return head_of(self.module, self._head, self._personal)
 
-    def rows_of(self, labels: Tensor) -> Tensor | None:
-        """Returns which parameters some labels have, (size,) of 0 and 1: all but the rows of other labels in the head;
-        None if these are all parameters."""
-        if self.loss is not cross_entropy or len(labels) >= self.classes:
-            return None
-        head, rows = {id(one) for one in self.head.parameters()}, torch.ones_like(self.w)
-        for parameter, view in zip(self.parameters, self.layout.views(rows), strict=True):
-            if id(parameter) in head and parameter.shape[0] >= self.classes:
-                view.zero_()
-                view[labels.to(view.device)] = 1
-        return rows
-
-    @contextmanager
-    def embedding(self, loss: LossFunction) -> Iterator[LossFunction]:
-        """Makes a loss of outputs and targets of one that also takes what enters the head, with its gradient."""
-        with entering(self.head) as entered:
-            yield lambda output, target: loss(output, target, entered.pop().float())  # where it is halved
-
     def take_solves(self) -> Solves:
         """Returns what the equilibrium layers have solved since the last call."""
         solves = Solves()
         for layer in self.equilibria:
             solves, layer.solved = solves.plus(layer.solved), Solves()
         return solves
-
-    def _make_part(self, span: slice, which: slice) -> Trainable:
-        parameters = self.parameters[which]
-        among = {id(parameter) for parameter in parameters}
-        bounded = [m for m in self.module.modules() if isinstance(m, BoundedLinear) and id(m.weight) in among]
-        views = self.layout.views(self.w)[which]
-        return Trainable(self.w[span], views, parameters, span, which, bounded, self.layout)
 
     def gradients(
         self, x: Tensor, y: Tensor, parameters: list[nn.Parameter], loss: LossFunction | None = None
@@ -201,17 +175,11 @@ class Net:
         """
         if not len(y):  # a mini-batch that was drawn may hold no sample
             return self.w.new_zeros(()), [torch.zeros_like(parameter) for parameter in parameters]
-        self.seen += len(y)
-        self.passes += 3 * len(y)
-        if (
-            loss is None
-            and not self._halved
-            and self._chain
-            and len(parameters) == len(self.parameters)
-            and self._chain.takes(x, y)
-        ):
-            return self._chain(x, y)
-        with torch.autocast(self.device.type, torch.bfloat16) if self._halved else nullcontext():
+        self._count(len(y))
+        whole = loss is None and len(parameters) == len(self.parameters)
+        if whole and (chain := self._chain_for(x, y)):
+            return chain(x, y)
+        with self._casting():
             outputs = self.module(x)
         value = (loss or self.loss)(outputs.float() if self._halved else outputs, y)
         return value.detach(), torch.autograd.grad(value, parameters, allow_unused=True, materialize_grads=True)
@@ -220,9 +188,8 @@ class Net:
         self, x: Tensor, y: Tensor, parameters: list[nn.Parameter], loss: LossFunction | None = None
     ) -> tuple[Tensor, list[Tensor]]:
         """Returns the loss of each sample of a batch, (n,), and its gradient for each parameter, (n, ...)."""
-        self.seen += len(y)
-        self.passes += 3 * len(y)
-        with torch.autocast(self.device.type, torch.bfloat16) if self._halved else nullcontext():
+        self._count(len(y))
+        with self._casting():
             return gradient_of_each(self.module, parameters, loss or self.loss, x, y)
 
     def descend(self, x: Tensor, y: Tensor, lr: float, extra: Tensor | None) -> Tensor | None:
@@ -231,12 +198,20 @@ class Net:
         Returns the batch's loss before the step, 0-d. Does nothing and returns None if `Chain` is not made for the
         module or the batch. extra: a vector (size,) that is added to the gradient, or None.
         """
-        if not self._chain or self._halved or not self._chain.takes(x, y):
+        if not (chain := self._chain_for(x, y)):
             return None
-        batch = y.shape[0]
-        self.seen += batch
-        self.passes += 3 * batch
-        return self._chain.descend(x, y, self.w, lr, extra)
+        self._count(y.shape[0])
+        return chain.descend(x, y, self.w, lr, extra)
+
+    def _count(self, samples: int) -> None:
+        self.seen += samples
+        self.passes += 3 * samples
+
+    def _casting(self) -> AbstractContextManager[object]:
+        return torch.autocast(self.device.type, torch.bfloat16) if self._halved else nullcontext()
+
+    def _chain_for(self, x: Tensor, y: Tensor) -> Chain | None:
+        return self._chain if self._chain and not self._halved and self._chain.takes(x, y) else None
 
     @cached_property
     def _chain(self) -> Chain | None:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from actors import Gang
+from raysim.local.head import embedding
 from raysim.local.model import Model
 from raysim.local.net import Net
 from raysim.local.outputs import LossFunction
@@ -126,23 +127,18 @@ class ServerTask(Task):
         loss gets, instead of outputs, what enters the model's personal part, or its last linear layer if no part is
         personal. Raises ValueError if embedded and no parameter before that part trains.
         """
-        self._net.load(model)
-        self._net.mode(training=False)
-        part = self._net.part(None)
         if loss is None or not embedded:
-            _, gradients = self._net.gradients(x, y, part.parameters, loss)
-        else:
+            return self._gradient(model, x, y, loss)
 
-            def of_entered(_: Tensor, target: Tensor, entered: Tensor) -> Tensor:
-                if not entered.requires_grad:
-                    must = "must have trainable parameters before its personal part, or its last linear layer"
-                    why = "if the server's labels are not the clients'"
-                    raise BadInput("model", f"{must}, {why}, got none; take another model, or in_domain data")
-                return loss(entered, target)
+        def of_entered(_: Tensor, target: Tensor, entered: Tensor) -> Tensor:
+            if not entered.requires_grad:
+                must = "must have trainable parameters before its personal part, or its last linear layer"
+                why = "if the server's labels are not the clients'"
+                raise BadInput("model", f"{must}, {why}, got none; take another model, or in_domain data")
+            return loss(entered, target)
 
-            with self._net.embedding(of_entered) as whole_loss:
-                _, gradients = self._net.gradients(x, y, part.parameters, whole_loss)
-        return part.joined(gradients)
+        with embedding(self._net.head, of_entered) as whole_loss:
+            return self._gradient(model, x, y, whole_loss)
 
     def features(self, model: Model) -> Tensor:
         """Returns what `embed` gives for all the server's samples, (n, ...)."""

@@ -1,4 +1,5 @@
-"""The settings of local training, and groups of parameters with their own rate and weight decay."""
+"""The settings of local training, groups of parameters with their own rate and weight decay, and whether settings fit a
+network."""
 
 from __future__ import annotations
 
@@ -12,10 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from raysim.local.augment import AUGMENTATIONS, Augmentation
-from raysim.local.gradients import GRADIENTS, Gradient
+from raysim.local.gradients import GRADIENTS, Gradient, PerSample
 from raysim.local.optimizers import OPTIMIZERS, SGD, Optimizer
 from raysim.models.names import names_of
 from raysim.parts.errors import BadValue, nearest
+from raysim.parts.lazy import torch
 from raysim.parts.own_function import as_function
 from raysim.parts.part import Count, Epochs, NonNegative, OneOf, Positive, Samples
 from raysim.schedules import Schedulable
@@ -24,8 +26,8 @@ from raysim.schedules.schedule import Schedule
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from raysim.local.model import Trainable
     from raysim.local.net import Net
-    from raysim.local.trainable import Trainable
 
 
 NORMS = "norms"
@@ -67,6 +69,31 @@ def grouped(
                     factor.fill_(group.lr_factor)
                     decayed.fill_(weight_decay if group.weight_decay is None else group.weight_decay)
     return factors, decay
+
+
+def fits(local: Local, net: Net, places: tuple[int, ...] = ()) -> None:
+    """Raises BadValue if a group matches nothing, samples cannot be augmented, or the device lacks a precision.
+
+    places: the axes of the labels of one sample, such as (height, width); () where it has one, or targets.
+    """
+    grouped(local.groups, 0.0, net, net.part(None))
+    if net.pixels is None and (images := [one.name for one in local.augment if one.images]):
+        text = f"works on images only for {', '.join(images)}, and the data have none; leave it out, or name a function"
+        raise BadValue(text, "augment")
+    pixels = len(places) == 2
+    if places and (wrong := [one.name for one in local.augment if one.images and not (pixels and one.with_places)]):
+        text = f"{', '.join(wrong)} changes images, and these data have a label for each of {places} places, which"
+        raise BadValue(f"{text} it does not change alike; leave it out, or take crop or flip", "augment")
+    if net.normalises_batches and any(isinstance(one, PerSample) for one in local.gradients):
+        text = "must not have per_sample where BatchNorm mixes the samples of a mini-batch; set model.norm: frozen, or "
+        raise BadValue(f"{text}take a model with GroupNorm", "gradients")
+    gpu = net.device.type == "cuda"
+    # The server's worker checks, too, and may be on a CPU; the scenario's own check wants a GPU for the clients.
+    if local.precision == "tf32" and gpu and torch.cuda.get_device_capability(net.device) < (8, 0):
+        text = "must be float32 or bfloat16, because TF32 needs a GPU of NVIDIA's Ampere generation or later, got tf32"
+        raise BadValue(text, "precision")
+    if local.precision == "bfloat16" and gpu and not torch.cuda.is_bf16_supported():
+        raise BadValue("must be float32, because the GPU lacks bfloat16, got bfloat16", "precision")
 
 
 _augmentation = partial(as_function, base=Augmentation)

@@ -1,22 +1,30 @@
-"""The steps of one training: an optimiser at work on the flat vector, and whether settings fit a network."""
+"""The steps of one training: the gradient of a mini-batch, what an algorithm adds to it, and an optimiser at work."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from inspect import signature
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from raysim.local.gradients import PerSample
+from raysim.local.gradients import Gradient, GradientPoint, PerSample
+from raysim.local.model import Trainable
 from raysim.local.net import Net
 from raysim.local.optimizers import Number, Optimizer, add
 from raysim.local.outputs import LossFunction
 from raysim.local.settings import Local, grouped
-from raysim.local.trainable import AddedGradient, BatchGradient, Plain, Taken, Trainable
 from raysim.parts.errors import BadInput, BadValue
 from raysim.terms import Record
 
+BatchGradient = tuple[Tensor, Sequence[Tensor]]  # a batch's loss, 0-d, and the gradient of each parameter
+Plain = Callable[[Tensor, Tensor], BatchGradient]  # from the inputs and targets of a batch
+Taken = Callable[[Tensor, Tensor, BatchGradient | None], BatchGradient]  # the last: the plain one, if it is there
+# From the flat vector, or the part of it that is trained, to a vector that is added to its gradient, such as that of a
+# proximal term, a dual or a control variate. One with a second argument gets that gradient, too.
+Correction = Callable[..., Tensor]
 TAKEN = "steps taken"  # the entry of a kept state that counts steps; the others are those of `Optimizer.init`
 
 
@@ -25,6 +33,66 @@ def decayed(vector: Tensor, w: Tensor, decay: Tensor | float) -> Tensor:
     if isinstance(decay, Tensor):
         return vector.addcmul_(w, decay)
     return vector.add_(w, alpha=decay) if decay else vector
+
+
+class AddedGradient:
+    """A correction at work, or none. by_gradient: whether it gets the gradient, too."""
+
+    def __init__(self, correction: Correction | None, part: Trainable) -> None:
+        self._correction, self._part = correction, part
+        self.by_gradient = correction is not None and _takes_two(correction)
+        if self.by_gradient:
+            self._vector, self._views = part.flat()
+
+    def ahead(self) -> Tensor | None:
+        """Returns what is added, before the gradient is known; None if nothing is, or if it depends on the gradient."""
+        return None if self._correction is None or self.by_gradient else self._correction(self._part.w)
+
+    def to(self, gradients: Sequence[Tensor], ahead: Tensor | None) -> Tensor | None:
+        """Returns what is added to the gradients of the parameters. ahead: what the method of that name returned."""
+        if self._correction is None or not self.by_gradient:
+            return ahead
+        torch._foreach_copy_(self._views, list(gradients))
+        return self._correction(self._part.w, self._vector)
+
+
+def _takes_two(correction: Callable[..., Any]) -> bool:
+    needed = [one for one in signature(correction).parameters.values() if one.default is one.empty]
+    return sum(one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) for one in needed) == 2
+
+
+def gradient_of(
+    parts: Sequence[Gradient],
+    trained: Trainable,
+    plain: Plain,
+    point: GradientPoint,
+    flat: tuple[Tensor, list[Tensor]] | None = None,
+) -> Taken:
+    """Returns a function that takes the gradient of a batch as the parts, `local.gradients`, say.
+
+    It gets the batch and, if that is taken already, its plain gradient. plain: takes that. flat: where it is joined, as
+    `Trainable.flat` returns it; None: in a new vector.
+    """
+    if not parts:
+        return lambda x, y, ready: ready or plain(x, y)
+    vector, views = flat or trained.flat()
+    waiting: list[tuple[Tensor, BatchGradient]] = []  # the plain gradient of a batch that is taken already
+
+    def take(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        is_ready = waiting and waiting[0][0] is x  # a part may ask for that of a piece of the batch
+        value, pieces = waiting.pop()[1] if is_ready else plain(x, y)
+        torch._foreach_copy_(views, list(pieces))
+        return value, vector
+
+    for one in parts:
+        take = partial(one.take, take, point)
+
+    def taken(x: Tensor, y: Tensor, ready: BatchGradient | None) -> BatchGradient:
+        waiting[:] = [] if ready is None else [(x, ready)]
+        value, gradient = take(x, y)
+        return value, point.pieces(gradient)
+
+    return taken
 
 
 class Steps:
@@ -121,31 +189,6 @@ def goes_on(kept: Local, local: Local) -> bool:
     """Whether a training uses the optimiser that keeps its state, perhaps with other numbers."""
     names = [one.optimizer.init(torch.zeros(1)).keys() for one in (local, kept)]
     return type(local.optimizer) is type(kept.optimizer) and names[0] == names[1]
-
-
-def fits(local: Local, net: Net, places: tuple[int, ...] = ()) -> None:
-    """Raises BadValue if a group matches nothing, samples cannot be augmented, or the device lacks a precision.
-
-    places: the axes of the labels of one sample, such as (height, width); () where it has one, or targets.
-    """
-    grouped(local.groups, 0.0, net, net.part(None))
-    if net.pixels is None and (images := [one.name for one in local.augment if one.images]):
-        text = f"works on images only for {', '.join(images)}, and the data have none; leave it out, or name a function"
-        raise BadValue(text, "augment")
-    pixels = len(places) == 2
-    if places and (wrong := [one.name for one in local.augment if one.images and not (pixels and one.with_places)]):
-        text = f"{', '.join(wrong)} changes images, and these data have a label for each of {places} places, which"
-        raise BadValue(f"{text} it does not change alike; leave it out, or take crop or flip", "augment")
-    if net.normalises_batches and any(isinstance(one, PerSample) for one in local.gradients):
-        text = "must not have per_sample where BatchNorm mixes the samples of a mini-batch; set model.norm: frozen, or "
-        raise BadValue(f"{text}take a model with GroupNorm", "gradients")
-    gpu = net.device.type == "cuda"
-    # The server's worker checks, too, and may be on a CPU; the scenario's own check wants a GPU for the clients.
-    if local.precision == "tf32" and gpu and torch.cuda.get_device_capability(net.device) < (8, 0):
-        text = "must be float32 or bfloat16, because TF32 needs a GPU of NVIDIA's Ampere generation or later, got tf32"
-        raise BadValue(text, "precision")
-    if local.precision == "bfloat16" and gpu and not torch.cuda.is_bf16_supported():
-        raise BadValue("must be float32, because the GPU lacks bfloat16, got bfloat16", "precision")
 
 
 def require_trainable(

@@ -11,17 +11,16 @@ import torch
 from torch import Tensor
 
 from raysim.data.named import in_pieces
-from raysim.local.head import entering, head_of
+from raysim.local.head import embedding, entering, head_of, rows_of
 from raysim.local.logged import Logged
 from raysim.local.loop import Trained, batches, train
+from raysim.local.many import Inner, Nested
 from raysim.local.model import Model
-from raysim.local.nested import Inner, Nested
 from raysim.local.net import Net
 from raysim.local.outputs import LossFunction
 from raysim.local.samples import Augmenter, Samples
 from raysim.local.settings import Local
-from raysim.local.steps import goes_on, require_trainable
-from raysim.local.trainable import Correction, Plain
+from raysim.local.steps import Correction, Plain, goes_on, require_trainable
 from raysim.models.layout import LayerBlock
 from raysim.parts.errors import BadValue
 from raysim.parts.rng import stream_of, torch_seed
@@ -52,7 +51,9 @@ class Task:
         self.population = population
         self._net = net
         self._begun = net.passes
-        self._key = key  # seed, client, and how many dispatches the client had before
+        self._key = key
+        _, self.client, self.dispatch = key
+        """The number of the client, or peer, at work, and how many dispatches it had before, or how often it mixed."""
         self._public = public
         self._shown: Tensor | None = None  # the public inputs, once they were asked for
         self.logged = Logged({}, {})  # what `log` was given
@@ -70,16 +71,6 @@ class Task:
         self.private = False
         """Whether its samples are protected, so that only `train`, which adds noise, may use them."""
         self.optimizer: Record = {}  # the kept state of an optimiser, changed by trainings of stream 0
-
-    @property
-    def client(self) -> int:
-        """The number of the client, or peer, at work."""
-        return self._key[1]
-
-    @property
-    def dispatch(self) -> int:
-        """How many dispatches the client had before, or how often the peer mixed."""
-        return self._key[2]
 
     @property
     def x(self) -> Tensor:
@@ -103,7 +94,7 @@ class Task:
         """Which parameters the client's labels have, (size,) of 0 and 1: all but the rows of other labels in the last
         layer; None if these are all, or the data have no labels."""
         self._require_public("task.rows")
-        return self._net.rows_of(self.own_labels())
+        return rows_of(self._net, self.own_labels())
 
     @property
     def public(self) -> Tensor:
@@ -176,7 +167,7 @@ class Task:
         samples = self._samples if data is None else Samples.of(*data) if isinstance(data, tuple) else data
         draws = cache(lambda purpose: self.generator(f"{purpose} {stream}"))
         kept = self.optimizer if stream == 0 and self.optimizer and goes_on(self.local, local) else None
-        with net.embedding(loss) if embedded and loss else nullcontext(loss) as of_batch:
+        with embedding(net.head, loss) if embedded and loss else nullcontext(loss) as of_batch:
             trained = partial(train, net, start, samples, local, self._order(stream), draws=draws, kept=kept)(
                 part=part,
                 correction=correction,
@@ -266,10 +257,13 @@ class Task:
 
     def gradient(self, model: Model) -> Tensor:
         """Returns the gradient of the mean loss over all samples, (size,), in eval mode."""
+        return self._gradient(model, self.x, self.y)
+
+    def _gradient(self, model: Model, x: Tensor, y: Tensor, loss: LossFunction | None = None) -> Tensor:
         self._net.load(model)
         self._net.mode(training=False)
         part = self._net.part(None)
-        _, gradients = self._net.gradients(self.x, self.y, part.parameters)
+        _, gradients = self._net.gradients(x, y, part.parameters, loss)
         return part.joined(gradients)
 
     def predict(self, model: Model, inputs: Tensor) -> Tensor:

@@ -132,30 +132,27 @@ def epsilon_of(mu: float, delta: float, curve: Callable[[float, float], float] =
     """
     if not math.isfinite(mu):
         return math.inf
-    low, high = 0.0, 1.0
-    if curve(mu, low) <= delta:
-        return low
-    while curve(mu, high) > delta:
-        low, high = high, 2 * high
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        if middle in (low, high):
-            break
-        low, high = (middle, high) if curve(mu, middle) > delta else (low, middle)
-    return high
+    if curve(mu, 0.0) <= delta:
+        return 0.0
+    return _border(lambda epsilon: curve(mu, epsilon) <= delta)[1]
 
 
 def mu_of(epsilon: float, delta: float, curve: Callable[[float, float], float] = delta_of) -> float:
     """Returns the largest mu of a mechanism that keeps to an epsilon and a delta. curve: as for `epsilon_of`."""
+    return _border(lambda mu: curve(mu, epsilon) > delta)[0]
+
+
+def _border(holds: Callable[[float], bool]) -> tuple[float, float]:
+    """Returns two neighbouring numbers above 0, of which a condition holds from the second one on."""
     low, high = 0.0, 1.0
-    while curve(high, epsilon) <= delta:
+    while not holds(high):
         low, high = high, 2 * high
     for _ in range(_STEPS):
         middle = (low + high) / 2
         if middle in (low, high):
             break
-        low, high = (middle, high) if curve(middle, epsilon) <= delta else (low, middle)
-    return low
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return low, high
 
 
 def _log_cdf(x: float) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from raysim.algorithms import ALGORITHMS, Central
-from raysim.algorithms.algorithm import Algorithm
+from raysim.algorithms.central import Algorithm
 from raysim.algorithms.sliced import Deep
 from raysim.clients import group_problems
 from raysim.clients.capacity import OwnSize

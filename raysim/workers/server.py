@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from actors import Answer, Gang, Value
+from raysim.local.head import rows_of
 from raysim.local.logged import Logged
 from raysim.local.samples import Loader, Samples
 from raysim.local.server_task import Company, ServerTask
@@ -203,7 +204,7 @@ class ServerWorker(ClientWorker, ServerHandlers):
             variant = self.variant(arrival.level)
             rows = None
             if getattr(self.algorithm, "holds_labels", False):
-                rows = variant.net.rows_of(torch.from_numpy(self.samples.labels_of(arrival.client)))
+                rows = rows_of(variant.net, torch.from_numpy(self.samples.labels_of(arrival.client)))
             of_client: Record = {of: torch.ones_like(getattr(variant.start, of)) if rows is None or of != "w" else rows}
             held.add_(variant.widen(of_client, self.algorithm.first_unit(arrival.version))[of], alpha=weight)
             total.add_(weight)

@@ -14,12 +14,13 @@ from raysim.data.named import Shape, by_name, shape_of
 from raysim.local import Local, graphs
 from raysim.local.logged import Logged
 from raysim.local.loss import CrossEntropy
+from raysim.local.many import Inner
 from raysim.local.model import Model
-from raysim.local.nested import Inner
 from raysim.local.net import Net
 from raysim.local.outputs import LOSSES
 from raysim.local.samples import Pixels
-from raysim.local.steps import first_kept, fits
+from raysim.local.settings import fits
+from raysim.local.steps import first_kept
 from raysim.local.task import Task
 from raysim.models import ModelPart
 from raysim.models.build import initialise

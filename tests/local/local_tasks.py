@@ -1,4 +1,6 @@
-"""Clients at work in local training."""
+"""Clients at work in local training, and optimisers beside torch's."""
+
+from typing import Any
 
 import numpy as np
 import torch
@@ -6,6 +8,7 @@ import torch
 from raysim.algorithms import Population
 from raysim.local import Local
 from raysim.local.net import Net
+from raysim.local.optimizers import SGD, Adagrad, Adam, AdamW, Optimizer, RMSprop
 from raysim.local.samples import Samples
 from raysim.local.task import Task
 from raysim.models import MLP
@@ -13,6 +16,19 @@ from raysim.models.build import initialise
 from raysim.parts.rng import generator
 
 CPU = torch.device("cpu")
+OURS: list[Optimizer] = [
+    SGD(),
+    SGD(momentum=0.9),
+    SGD(momentum=0.9, nesterov=True),
+    SGD(momentum=0.9, dampening=0.5),
+    Adam(),
+    Adam(betas=(0.5, 0.9), eps=1e-3),
+    AdamW(),
+    Adagrad(),
+    RMSprop(),
+    RMSprop(centered=True),
+    RMSprop(momentum=0.9, alpha=0.9),
+]
 
 
 def make_task(net: Net, samples: int = 40, local: Local | None = None, key: tuple[int, int, int] = (0, 1, 2)) -> Task:
@@ -24,3 +40,12 @@ def make_task(net: Net, samples: int = 40, local: Local | None = None, key: tupl
 
 def mlp(personal: tuple[str, ...] = ()) -> Net:
     return Net(initialise(MLP(hidden=(16,)), (1, 8, 8), 10, 0), personal, "cross_entropy", CPU)
+
+
+def theirs(ours: Optimizer, parameters: Any, **keys: Any) -> torch.optim.Optimizer:
+    kind = {one.lower(): getattr(torch.optim, one) for one in ("SGD", "Adam", "AdamW", "Adagrad", "RMSprop")}
+    keys |= {"fused": True} if isinstance(ours, Adam) else {}
+    made: torch.optim.Optimizer = kind[ours.name](
+        parameters, **keys, **ours.model_dump(exclude={"name", "keep", "initial"})
+    )
+    return made

@@ -55,61 +55,52 @@ class Counting(nn.Module):
         return self.head(x) / (1 + (self.step() if self.training else 0) + self.steps) / self.slow.mean()
 
     def step(self) -> float:
-        if self.how == "buffer in place":
-            self.steps += 1
-        if self.how == "buffer by its data":
-            self.steps.data += 1
-        if self.how == "buffer that was None":
-            self.later = torch.ones(()) if self.later is None else self.later + 1
-        if self.how == "buffer made late":
-            if "late" not in self._buffers:
-                self.register_buffer("late", torch.zeros(()), persistent=False)
-            self.late += 1
-        if self.how == "buffer that grows":
-            self.slow.data = torch.ones(self.slow.numel() + 1)
-        if self.how == "buffer anew":
-            self.slow = self.slow * 2
-        if self.how == "number":
-            self.count += 1
-        if self.how == "tensor in place":
-            self.tensor += 1
-        if self.how == "tensor anew":
-            self.tensor = self.tensor + 1
-        if self.how == "array":
-            self.array += 1
-        if self.how == "list":
-            self.past.append(1.0)
-        if self.how == "containers":
-            self.window.append(1.0)
-            self.counter["steps"] += 1
-        if self.how == "objects":
-            self.state.steps += 1
-            self.own.past.append(1)
-        if self.how == "tensor in lists":
-            self.tensors[0][0] += 1
-        if self.how == "of a layer":
-            self.head.steps += 1
-        if self.how == "dict":
-            self.by_name["steps"] = self.by_name.get("steps", 0) + 1
-        if self.how == "made late":
-            self.late = getattr(self, "late", 0) + 1
-        drawn = {
-            "torch": lambda: torch.rand((), generator=self.torch).item(),
-            "numpy": lambda: self.numpy.random(),
-            "python": lambda: self.python.random(),
-        }.get(self.how, lambda: 0.0)()
+        drawn = HOW.get(self.how, lambda module: None)(self)
         kept = self.count + len(self.past) + sum(self.by_name.values()) + getattr(self, "late", 0)
         kept += len(self.window) + self.counter["steps"] + self.state.steps + len(self.own.past) + self.head.steps
         kept += (self.later or 0) + self.slow.numel() + self.tensors[0][0]
-        return float(kept + self.tensor + self.array[0] + drawn)
+        return float(kept + self.tensor + self.array[0] + (drawn if isinstance(drawn, float) else 0.0))
 
 
-HOW = ("buffer in place", "buffer anew", "norm", "number", "tensor in place", "tensor anew", "array", "list", "dict")
-BUFFERS = ("buffer by its data", "buffer that was None", "buffer made late", "buffer that grows")
-HELD = ("containers", "objects", "tensor in lists", "of a layer", "made late")
+def made_late(module: Any) -> None:
+    if "late" not in module._buffers:
+        module.register_buffer("late", torch.zeros(()), persistent=False)
+    module.late += 1
 
 
-@pytest.mark.parametrize("how", [*HOW, *BUFFERS, *HELD, "torch", "numpy", "python"])
+def setting(name: str, value: Any) -> Any:
+    """Returns what gives an attribute another value."""
+    return lambda module: setattr(module, name, value(module))
+
+
+HOW: dict[str, Any] = {
+    "norm": lambda module: None,
+    "buffer in place": lambda module: module.steps.add_(1),
+    "buffer by its data": lambda module: module.steps.data.add_(1),
+    "buffer that was None": setting("later", lambda module: torch.ones(()) + (module.later or 0)),
+    "buffer made late": made_late,
+    "buffer that grows": lambda module: setattr(module.slow, "data", torch.ones(module.slow.numel() + 1)),
+    "buffer anew": setting("slow", lambda module: module.slow * 2),
+    "number": setting("count", lambda module: module.count + 1),
+    "tensor in place": lambda module: module.tensor.add_(1),
+    "tensor anew": setting("tensor", lambda module: module.tensor + 1),
+    "array": lambda module: np.add(module.array, 1, out=module.array),
+    "list": lambda module: module.past.append(1.0),
+    "a window": lambda module: module.window.append(1.0),
+    "a counter": lambda module: module.counter.update(["steps"]),
+    "a namespace": lambda module: setattr(module.state, "steps", module.state.steps + 1),
+    "an object": lambda module: module.own.past.append(1),
+    "tensor in lists": lambda module: module.tensors[0][0].add_(1),
+    "of a layer": lambda module: setattr(module.head, "steps", module.head.steps + 1),
+    "dict": lambda module: module.by_name.update(steps=module.by_name.get("steps", 0) + 1),
+    "made late": setting("late", lambda module: getattr(module, "late", 0) + 1),
+    "torch": lambda module: torch.rand((), generator=module.torch).item(),
+    "numpy": lambda module: module.numpy.random(),
+    "python": lambda module: module.python.random(),
+}
+
+
+@pytest.mark.parametrize("how", HOW)
 def test_a_training_does_not_depend_on_one_before_it(how: str) -> None:
     torch.manual_seed(0)
     net = Net(Counting(how), (), "cross_entropy", CPU)

@@ -36,9 +36,8 @@ def task(net: Net, start: Model, client: int, local: Local) -> Task:
     return Task(net, start, samples(client), local, Population(CLIENTS, 21), (0, client, 0))
 
 
-def plain(seed: int, client: int, local: Local) -> nn.Module:
+def plain(module: Any, client: int, local: Local) -> nn.Module:
     """Trains as one would without raysim."""
-    module = drawn(seed)
     order = generator(0, "train 0", client, 0)
     torch.manual_seed(int(order.integers(2**63)))
     module.train()
@@ -47,7 +46,7 @@ def plain(seed: int, client: int, local: Local) -> nn.Module:
         optimizer.zero_grad()
         nn.functional.cross_entropy(module(x), y).backward()
         optimizer.step()
-    return module
+    return module  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize(("seed", "batch_size"), [(seed, (1, 3, None)[seed % 3]) for seed in range(12)])
@@ -64,7 +63,7 @@ def test_training_is_a_plain_loop_whatever_the_process_did_before(seed: int, bat
         assert found.w.equal(alone.w)
         assert found.buffers.equal(alone.buffers)
         assert found.buffers.isfinite().all()
-        expected = plain(seed, client, local)
+        expected = plain(drawn(seed), client, local)
         assert found.w == pytest.approx(busy.layout.flatten(expected), abs=1e-5)
         assert found.buffers == pytest.approx(busy.layout.flatten_buffers(expected), abs=1e-5)
         with torch.no_grad():
@@ -139,14 +138,7 @@ def test_modes_of_its_own_are_asked_for_as_a_plain_loop_does(how: str) -> None:
         torch.manual_seed(0)
         return Moded(how)
 
-    module = made()
-    module.train()
-    optimizer = torch.optim.SGD([p for p in module.parameters() if p.requires_grad], lr=local.lr)
-    x, y = samples(0).all
-    for _ in range(2):
-        optimizer.zero_grad()
-        nn.functional.cross_entropy(module(x), y).backward()
-        optimizer.step()
+    module, x = plain(made(), 0, local), samples(0).all[0]
     net = Net(initialise(Module.of(made()), (1, 4, 4), 10, 0), (), "cross_entropy", CPU, channels_last=False)
     start = net.model()
     task(net, start, 1, local).predict(start, samples(1).all[0])

@@ -7,30 +7,16 @@ from typing import Any
 import pytest
 import torch
 from conftest import Simulate, digits, quadratic
-from local_tasks import make_task, mlp
+from local_tasks import OURS, make_task, mlp, theirs
 from peers_runs import peers
 
 import raysim
 from raysim.laws.runs import PicklingPool, carried_out
 from raysim.local import Local
 from raysim.local.net import Net
-from raysim.local.optimizers import OPTIMIZERS, SGD, Adagrad, Adam, AdamW, Optimizer, RMSprop
+from raysim.local.optimizers import OPTIMIZERS, SGD, Optimizer
 from raysim.local.settings import ParameterGroup
 from raysim.local.steps import Steps
-
-OURS: list[Optimizer] = [
-    SGD(),
-    SGD(momentum=0.9),
-    SGD(momentum=0.9, nesterov=True),
-    SGD(momentum=0.9, dampening=0.5),
-    Adam(),
-    Adam(betas=(0.5, 0.9), eps=1e-3),
-    AdamW(),
-    Adagrad(),
-    RMSprop(),
-    RMSprop(centered=True),
-    RMSprop(momentum=0.9, alpha=0.9),
-]
 
 
 def begun(local: Local, net: Net) -> Callable[[Sequence[torch.Tensor]], None]:
@@ -38,15 +24,6 @@ def begun(local: Local, net: Net) -> Callable[[Sequence[torch.Tensor]], None]:
     steps, taken = Steps(local, net, net.part(None), lambda x, y, ready: (x, [])), count()
     steps.begin(local, 100)
     return lambda gradients: steps.move(gradients, None, steps.numbers[next(taken)])
-
-
-def theirs(ours: Optimizer, parameters: Any, **keys: Any) -> torch.optim.Optimizer:
-    kind = {one.lower(): getattr(torch.optim, one) for one in ("SGD", "Adam", "AdamW", "Adagrad", "RMSprop")}
-    keys |= {"fused": True} if isinstance(ours, Adam) else {}
-    made: torch.optim.Optimizer = kind[ours.name](
-        parameters, **keys, **ours.model_dump(exclude={"name", "keep", "initial"})
-    )
-    return made
 
 
 @pytest.mark.parametrize("decay", [0.0, 0.1])

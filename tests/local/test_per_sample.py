@@ -17,11 +17,11 @@ from raysim.local import Local
 from raysim.local import gradients as gradients_file
 from raysim.local.gradients import NormClipping, PerSample
 from raysim.local.loop import batches
+from raysim.local.model import gradient_of_each
 from raysim.local.net import Net
 from raysim.local.outputs import cross_entropy
 from raysim.local.samples import Samples
 from raysim.local.task import Task
-from raysim.local.trainable import gradient_of_each
 from raysim.parts.rng import generator
 from raysim.terms import Population
 
@@ -97,11 +97,11 @@ def test_drawn_batches_hold_each_sample_with_its_probability() -> None:
     )
     taken = list(batches(samples, local, generator(0, "order")))
     assert len(taken) == local.total_steps(10) == 3000
-    counts = np.bincount(np.concatenate([batch.y for batch in taken]), minlength=10)
+    counts = np.bincount(np.concatenate([y for _, y in taken]), minlength=10)
     assert np.abs(counts - 1200).max() < 4 * (3000 * 0.4 * 0.6) ** 0.5
-    sizes = np.array([len(batch.y) for batch in taken])
+    sizes = np.array([len(y) for _, y in taken])
     assert sizes.var() == approx(10 * 0.4 * 0.6, rel=0.1)
-    assert all(len(set(batch.y.tolist())) == len(batch.y) for batch in taken)
+    assert all(len(set(y.tolist())) == len(y) for _, y in taken)
     assert local.total_samples(10) == 12_000
 
 

@@ -13,7 +13,6 @@ from raysim.local.loop import batches
 from raysim.local.net import Net
 from raysim.local.samples import Samples
 from raysim.local.task import Task
-from raysim.models.layers import QuadraticLoss
 from raysim.parts.rng import generator
 
 
@@ -119,19 +118,6 @@ def test_sharpness_aware_steps_take_the_gradient_uphill(weight_decay: float) -> 
             for here, gradient in zip(module.parameters(), uphill, strict=True):
                 here.sub_(0.5 * (gradient + weight_decay * here))
     assert task.train(task.received).w[:9].numpy() == pytest.approx(flat(module).numpy(), abs=1e-6)
-
-
-def test_sharpness_aware_steps_on_a_quadratic_by_hand() -> None:
-    """x^2 / 2 at 1: the gradient at 1 + 0.5 is 1.5; a step of 0.1 leads to 0.85. Two passes are counted."""
-    net = Net(QuadraticLoss(torch.tensor([1.0])), (), "quadratic", torch.device("cpu"))
-    rows = torch.tensor([[0.0, 0.0, 1.0]])
-    task = Task(
-        net, net.model(), Samples.of(rows, torch.zeros(1)), Local(lr=0.1, gradients=(SAM(radius=0.5),)), None, (0, 0, 0)
-    )
-    assert float(task.train(task.received).w[0]) == pytest.approx(0.85)
-    assert Local(gradients=(SAM(radius=0.5),), batch_size=4, epochs=3).total_samples(10) == 2 * Local(
-        batch_size=4, epochs=3
-    ).total_samples(10)
 
 
 def test_predictions_of_many_inputs_are_those_of_few() -> None:
