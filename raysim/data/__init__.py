@@ -10,7 +10,7 @@ from raysim.data.federation.server import SERVER_DATA as SERVER_DATA
 from raysim.data.federation.server import Public as Public
 from raysim.data.federation.server import ServerData as ServerData
 from raysim.data.federation.skew import FeatureSkew as FeatureSkew
-from raysim.data.named import NamedArrays as NamedArrays
+from raysim.data.meaning import NamedArrays as NamedArrays
 from raysim.data.sources import SOURCES as SOURCES
 from raysim.data.sources.arrays import Arrays as Arrays
 from raysim.data.sources.images import Images as Images

@@ -5,12 +5,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from raysim.data.meaning import Meaning
-from raysim.data.named import are_pixels
+from raysim.data.meaning import Meaning, are_pixels
 from raysim.parts.errors import BadValue
 from raysim.parts.rng import generator
 
 Loss = Literal["cross_entropy", "binary_cross_entropy", "squared_error", "quadratic"]
+LOSSES: dict[str, Loss] = {
+    "classes": "cross_entropy",
+    "regression": "squared_error",
+    "multi_label": "binary_cross_entropy",
+}
 IGNORED = -100  # the label of a place that has none, such as padding: no loss and no metric counts it
 
 

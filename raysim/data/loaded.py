@@ -7,8 +7,7 @@ from typing import Any, get_args
 import numpy as np
 
 from raysim.data.dataset import IGNORED, Dataset, Loss, Split, balanced
-from raysim.data.meaning import InputMeaning, LabelMeaning, Meaning
-from raysim.data.named import are_pixels, by_name, shape_of
+from raysim.data.meaning import InputMeaning, LabelMeaning, Meaning, are_pixels, by_name, shape_of
 from raysim.data.sources.inputs import scaled_by, scaled_like
 from raysim.data.sources.source import Source
 from raysim.parts.errors import BadValue

@@ -12,9 +12,9 @@ import numpy as np
 from raysim.data.loaded import load
 from raysim.data.sources import SOURCES
 from raysim.data.sources.columns import is_numeric, plain, require_one_of_each
+from raysim.data.sources.images import SUFFIXES as PICTURES
 from raysim.data.sources.inputs import kind_of
 from raysim.data.sources.labels import MOST, Said, one_axis, questions
-from raysim.data.sources.pixels import SUFFIXES as PICTURES
 from raysim.data.sources.reading import files_below, load_npz, matching, reading
 from raysim.data.sources.rows import Cells, Rows, first_line, is_number, read_files
 from raysim.data.sources.table import NAMELESS

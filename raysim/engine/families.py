@@ -26,7 +26,7 @@ from raysim.engine.server.weights import weigh
 from raysim.engine.simulation import Simulation
 from raysim.parts.errors import located
 from raysim.scenario import Scenario
-from raysim.scenario.resources import Nodes
+from raysim.scenario.run_settings import Nodes
 from raysim.terms import Moment
 from raysim.workers.workshop import CLIENT, LOADER, SERVER, Become, Workshop
 from raysim.world.clock import Horizon

@@ -15,8 +15,7 @@ from raysim.data import federate
 from raysim.engine.families import PeersFamily, family_of
 from raysim.engine.peers.simulation import timeline_of
 from raysim.laws import runs
-from raysim.laws.small_scenarios import Raw, merged, quadratics
-from raysim.laws.subject import Broken, Groups, Law, NotTried, Subject
+from raysim.laws.subject import Broken, Groups, Law, NotTried, Raw, Subject, merged, quadratics
 from raysim.parts.errors import ScenarioError
 from raysim.parts.process import isolated
 from raysim.parts.rng import generator

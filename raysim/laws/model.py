@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from raysim.data import federate
-from raysim.data.named import NamedArrays, shape_of
+from raysim.data.meaning import NamedArrays, shape_of
 from raysim.laws import runs
 from raysim.laws.subject import Broken, Groups, NotTried, Subject
 from raysim.local.samples import Loader

@@ -13,8 +13,7 @@ import pyarrow as pa
 from actors import InlinePool, Job, JobFailed, Request
 from actors.fault import OURS
 from raysim.engine.progress import Progress
-from raysim.laws.small_scenarios import Raw, merged
-from raysim.laws.subject import Broken, Groups, NotTried, Subject
+from raysim.laws.subject import Broken, Groups, NotTried, Raw, Subject, merged
 from raysim.parts.errors import RunFailed
 from raysim.parts.own_code import parts_in
 from raysim.parts.part import Part

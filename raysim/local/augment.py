@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from raysim.data.dataset import IGNORED
-from raysim.data.named import shape_of
+from raysim.data.meaning import shape_of
 from raysim.parts.own_function import Arguments, ImportPath, call, find, problems_of
 from raysim.parts.part import Count, Fraction, NonNegative, Positive
 from raysim.schedules import Schedulable

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from raysim.data.named import NamedArrays, by_name
+from raysim.data.meaning import NamedArrays, by_name
 from raysim.local.first_state import FirstState
 from raysim.local.gradients import GradientPoint
 from raysim.local.net import Net

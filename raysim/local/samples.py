@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from raysim.data import Split
-from raysim.data.named import NamedArrays
+from raysim.data.meaning import NamedArrays
 from raysim.local.augment import Augmentation
 
 SEEDS = 64  # that are drawn at once

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from raysim.data.named import in_pieces
+from raysim.data.meaning import in_pieces
 from raysim.local.head import embedding, entering, head_of, rows_of
 from raysim.local.logged import Logged
 from raysim.local.loop import Trained, batches, train

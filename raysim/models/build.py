@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from raysim.data.named import NamedArrays, Shape
+from raysim.data.meaning import NamedArrays, Shape
 from raysim.models.layers import required_norms
 from raysim.models.layout import is_expanded
 from raysim.models.names import is_under, nearest_parameter

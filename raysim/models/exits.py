@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
-from raysim.data.named import Shape
+from raysim.data.meaning import Shape
 from raysim.models.layout import Layout
 from raysim.models.slices import Slices
 from raysim.models.widths import PRODUCTS

@@ -16,8 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from raysim.data.dataset import Split
-from raysim.data.meaning import InputMeaning, LabelMeaning, Meaning
-from raysim.data.named import shape_text
+from raysim.data.meaning import InputMeaning, LabelMeaning, Meaning, shape_text
 from raysim.data.sources.inputs import scaled_by
 from raysim.data.sources.text import TOKENIZER
 from raysim.local.outputs import predicted

@@ -1,8 +1,7 @@
 """Scenarios: their schema, loading them from files, and the checks that report what is wrong with one."""
 
 from raysim.scenario.load import load_scenario, parse_scenario
-from raysim.scenario.resources import Resources
-from raysim.scenario.run_settings import RunSettings
+from raysim.scenario.run_settings import Resources, RunSettings
 from raysim.scenario.schema import Scenario
 
 __all__ = ["Resources", "RunSettings", "Scenario", "load_scenario", "parse_scenario"]

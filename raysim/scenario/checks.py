@@ -32,16 +32,8 @@ from results.texts import extra
 
 _TITLE = re.compile(r"(?!.*_(min|max|gap)$)[A-Za-z]\w*")  # of metrics; `consensus` starts those of how peers differ
 _MEASURED = (
-    "accuracy",
-    "loss",
-    "samples",
-    "iterations",
-    "unconverged",
-    "consensus",
-    "consensus_outputs",
-    "mass",
-    "present",
-    "second_eigenvalue",
+    *("accuracy", "loss", "samples", "iterations", "unconverged"),
+    *("consensus", "consensus_outputs", "mass", "present", "second_eigenvalue"),
 )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from raysim.data.sources.reading import kept
 from raysim.parts.own_code import Sources, parts_in, sources_in
-from raysim.scenario.resources import computes_on
+from raysim.scenario.run_settings import computes_on
 from raysim.scenario.schema import Scenario
 from raysim.version import __version__
 from results.location import is_local, location, stamps

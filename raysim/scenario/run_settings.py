@@ -1,21 +1,26 @@
-"""The block `run` of a scenario: how long it lasts, when models are evaluated, and who is told."""
+"""The blocks `run` and `resources`: how long a run lasts, when it evaluates, who is told, and where it runs."""
 
 import math
+import re
 from functools import partial
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from raysim.local import TrainingLoss
 from raysim.local.loss import TRAINING_LOSSES
 from raysim.metrics import METRICS, Metric
 from raysim.observers import OBSERVERS, TRACKERS, Observer, Tracker
+from raysim.parts.errors import quoted
 from raysim.parts.own_function import as_function
-from raysim.parts.part import Bytes, Clients, Count, OneOf, Part, Positive, Rounds, Seconds, Unit
+from raysim.parts.part import Bytes, Clients, Count, Fraction, NonNegative, OneOf, Part, Positive, Rounds, Seconds, Unit
 from raysim.world.clock import Horizon
 
-TRAVELS = ("bytes", "up_bytes", "down_bytes")
-"""What `run.until` counts of messages."""
+TRAVELS = ("bytes", "up_bytes", "down_bytes")  # what `run.until` counts of messages
+
+_WORD = r"[a-zA-Z0-9](?:[a-zA-Z0-9_.-]{0,61}[a-zA-Z0-9])?"  # Ray's labels follow the syntax of those of Kubernetes
+_LABEL = re.compile(rf"(?:[a-zA-Z0-9.-]{{1,253}}/)?{_WORD}")
+_SELECTOR = re.compile(rf"!?(?:{_WORD}|in\({_WORD}(?:, ?{_WORD})*\))")
 
 # The short forms my_module:metric and my_module:loss.
 _metric = partial(as_function, base=Metric, kept=("label", "larger_is_better"))
@@ -78,11 +83,6 @@ class Until(Part):
         """The ends that are known only once clients train, in words; empty if there are none."""
         keys = ("flops", "at_least", "at_most", "patience")
         return " or ".join(key for key in keys if getattr(self, key) is not None)
-
-    @property
-    def horizon(self) -> tuple[float, float]:
-        """The virtual time and the number of updates at which it ends, which are known beforehand; else infinite."""
-        return self.virtual_time or math.inf, self.updates or math.inf
 
 
 class EveryTime(Part):
@@ -171,12 +171,80 @@ class RunSettings(Part):
     @property
     def horizon(self) -> Horizon:
         """When the timeline ends, as far as that is known beforehand, and when models are evaluated."""
-        time, updates = self.until.horizon if self.until else (math.inf, math.inf)
-        rounds, every = self.rounds or math.inf, self.evaluate_every
+        ends, every = self.until.budgets if self.until else {}, self.evaluate_every
+        time, updates = (ends.get(key, math.inf) for key in ("virtual_time", "updates"))
         by_time = every.virtual_time if isinstance(every, EveryTime) else None
-        return Horizon(rounds, time, updates, every if isinstance(every, int) else None, by_time)
+        return Horizon(self.rounds or math.inf, time, updates, every if isinstance(every, int) else None, by_time)
 
     @property
     def directions(self) -> dict[str, bool | None]:
         """By name in the tables, whether larger values of own metrics are better; None where that is not known."""
         return {metric.title: metric.direction for metric in self.metrics}
+
+
+def _fitting(pattern: re.Pattern[str], must: str, text: str) -> str:
+    """Returns a text that fits a pattern. must: what it must be."""
+    if not pattern.fullmatch(text):
+        raise ValueError(f"must be {must}, got {quoted(text)}")
+    return text
+
+
+_NAME = "the name of a label, such as disk or ray.io/accelerator-type"
+_VALUE = 'a value of the label, "!value", in(a, b) or "!in(a, b)"'
+Label = Annotated[str, AfterValidator(partial(_fitting, _LABEL, _NAME))]
+Selector = Annotated[str, AfterValidator(partial(_fitting, _SELECTOR, _VALUE))]
+
+
+class Nodes(Part):
+    """Which nodes of a cluster may host an actor."""
+
+    labels: dict[Label, Selector] = Field(default_factory=dict)
+    """Labels that a node must have, as `ray start --labels` sets them: for each a value, "!value", in(a, b) or
+    "!in(a, b)". Ray itself sets some, such as `ray.io/accelerator-type`, the model of the GPUs."""
+
+
+class Resources(Part):
+    """What a run asks of the cluster.
+
+    Results depend only on `chunk`, `shards`, `threads`, and on whether a GPU is used.
+    """
+
+    client_actors: Count = 2
+    """Number of processes that train clients; each can host any number of clients."""
+    aggregators: Count = 1
+    """Number of processes that do the server's steps. They do each step together, and share searches on server data
+    shard by shard; so there are at most `shards` of them."""
+    cpus_per_client: Annotated[NonNegative, Unit("CPUs")] = 1.0
+    """CPUs that Ray reserves for each client actor."""
+    gpus_per_client: Annotated[Fraction, Unit("GPUs")] = 0.0
+    """Share of a GPU for each client actor, such as 0.25, and of its memory. 0: it runs on the CPU."""
+    gpus_per_aggregator: Annotated[Fraction, Unit("GPUs")] = 0.0
+    """Share of a GPU for each aggregator, and of its memory. 0: it runs on the CPU."""
+    cuda_graphs: Literal["auto", "on", "off"] = "auto"
+    """Whether the kernels of a local step are recorded on a GPU, once for each shape of mini-batches, and then started
+    together. It changes no bit. auto: off, until they have been measured. on: an error where that is not possible."""
+    clients_on: Nodes = Nodes()
+    """Nodes that client actors may be on. {}: any node with room."""
+    aggregators_on: Nodes = Nodes()
+    """Nodes that aggregators may be on. {}: any node with room."""
+    load_on: Nodes | None = None
+    """Nodes that may load the data, which then go to each other node through Ray. null: the node of the process that
+    starts the run."""
+    threads: Count = 1
+    """Number of CPU threads in each actor. It can change the last bits of results."""
+    chunk: Clients = 5
+    """Largest number of clients, or of peers, in a job. The updates of its clients are summed there, so it can change
+    the last bits of results. With peers, it only changes the rows of the table `tasks`."""
+    shards: Count = 1
+    """Number of parts into which mini-batches of a server's search are cut. Aggregators take them in turn and sum their
+    gradients in order, so it can change the last bits of results."""
+    wait_s: Seconds = 0.0
+    """Seconds that an autoscaling cluster may take to provide what is asked for. 0: if resources are missing, the run
+    fails at once. Also how long a run that has lost a node waits for another if nothing else can run, but at least
+    two minutes; then it ends, and can be resumed."""
+
+
+def computes_on(asked: dict[str, Any]) -> dict[str, Any]:
+    """Returns whether a run uses GPUs. Bits depend on that, but a resumed run may change it. asked: the block
+    `resources` as plain data."""
+    return {key: (asked.get(key) or 0) > 0 for key in ("gpus_per_client", "gpus_per_aggregator")}

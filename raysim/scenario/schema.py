@@ -25,8 +25,7 @@ from raysim.parts.own import give
 from raysim.parts.own_code import pickled
 from raysim.parts.part import OneOf, Part
 from raysim.privacy.privacy import ARelease, Privacy
-from raysim.scenario.resources import Resources, computes_on
-from raysim.scenario.run_settings import TRAVELS, RunSettings
+from raysim.scenario.run_settings import TRAVELS, Resources, RunSettings, computes_on
 from raysim.terms import Population
 from raysim.uplink.transforms import AnUplink
 from raysim.uplink.uplink import Uplink, shadows_each

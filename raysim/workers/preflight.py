@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from actors.fault import UserError, exhausted, frames_of
-from raysim.data.named import NamedArrays, by_name, shape_of, shape_text
+from raysim.data.meaning import NamedArrays, by_name, shape_of, shape_text
 from raysim.local.gradients import PerSample
 from raysim.local.net import Net
 from raysim.parts.errors import BadValue, located

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from actors import Value
-from raysim.data.named import Shape
+from raysim.data.meaning import Shape
 from raysim.terms import ClientState, ModelKey, ModelSizes, Traffic, Vectors, Wire
 
 MetricSums: TypeAlias = dict[str, float]

@@ -10,7 +10,7 @@ import torch
 
 from raysim.algorithms import Central
 from raysim.data import Federation
-from raysim.data.named import Shape, by_name, shape_of
+from raysim.data.meaning import Shape, by_name, shape_of
 from raysim.local import Local, graphs
 from raysim.local.logged import Logged
 from raysim.local.loss import CrossEntropy

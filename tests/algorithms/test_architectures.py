@@ -16,7 +16,7 @@ import raysim
 from raysim import RunFailed, ScenarioError, parse_scenario
 from raysim.algorithms.fedmd import distance
 from raysim.laws.runs import PicklingPool, carried_out
-from raysim.laws.small_scenarios import SMALL as TRIED
+from raysim.laws.subject import SMALL as TRIED
 from raysim.models import Torchvision
 from raysim.models.build import initialise
 from raysim.models.language_models import GPT

@@ -22,7 +22,7 @@ from raysim.algorithms.fjord import likeness
 from raysim.algorithms.heterofl import masked
 from raysim.data import federate
 from raysim.laws.runs import PicklingPool, carried_out
-from raysim.laws.small_scenarios import SMALL
+from raysim.laws.subject import SMALL
 from raysim.local.batch_norm import pooled, sums
 from raysim.local.net import Net
 from raysim.local.outputs import cross_entropy

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from image_files import load, shades, write_image
 
-from raysim.data.sources import pixels
+from raysim.data.sources import images
 
 
 @pytest.fixture
@@ -22,13 +22,13 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def decodings(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """The names of images, each as often as it was decoded."""
     names: list[str] = []
-    real = pixels.decode
+    real = images.decode
 
     def decode(content: bytes, size: int | None, file: str) -> np.ndarray:
         names.append(Path(file.strip("'")).name)
         return real(content, size, file)
 
-    monkeypatch.setattr(pixels, "decode", decode)
+    monkeypatch.setattr(images, "decode", decode)
     yield names
 
 

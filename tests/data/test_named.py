@@ -16,7 +16,7 @@ import raysim
 from raysim import ScenarioError
 from raysim.data import SERVER_DATA, SOURCES, Arrays, Split, divided
 from raysim.data.federation.partition import Iid, Natural
-from raysim.data.named import NamedArrays
+from raysim.data.meaning import NamedArrays
 from raysim.local.outputs import hits, per_label
 from raysim.parts.rng import generator
 from raysim.runs.inspection import inspect

@@ -14,7 +14,7 @@ from image_files import shades, write_image
 from PIL import Image
 
 from raysim.data.sources.image_folder import TEST
-from raysim.data.sources.pixels import SUFFIXES
+from raysim.data.sources.images import SUFFIXES
 
 
 @pytest.mark.parametrize("suffix", ["tif", "gif", "JPE", "avif", "tga"])

@@ -12,8 +12,7 @@ from pydantic import TypeAdapter
 from raysim import ScenarioError, parse_scenario
 from raysim.algorithms import Central, Record, Round
 from raysim.data import SERVER_DATA, Federation, ServerData, federate
-from raysim.data.sources.images import Digits, channel_statistics
-from raysim.data.sources.pixels import fit
+from raysim.data.sources.images import Digits, channel_statistics, fit
 from raysim.parts.part import OneOf
 
 SERVER: TypeAdapter[Any] = TypeAdapter(Annotated[ServerData, OneOf(SERVER_DATA)])

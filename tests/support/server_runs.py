@@ -4,7 +4,7 @@ from typing import Any
 
 from conftest import Raw, digits
 
-from raysim.laws.small_scenarios import SMALL
+from raysim.laws.subject import SMALL
 
 ON_RAY = ("fedavg", "fedbuff", "feddle", "ditto", "scaffold")  # one of each kind; the others' values are pickled only
 

@@ -10,7 +10,7 @@ from raysim.data.federation.holdings import Holdings, distinct, divide_alike, ho
 from raysim.data.federation.server import NO_PUBLIC, Public, ServerData, ServerSamples
 from raysim.data.federation.skew import FeatureSkew, mislabel
 from raysim.data.loaded import load
-from raysim.data.named import NamedArrays, together
+from raysim.data.meaning import NamedArrays, together
 from raysim.data.sources.inputs import scaled_by
 from raysim.data.sources.source import Source
 from raysim.parts.errors import BadValue, located

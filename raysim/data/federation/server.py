@@ -11,10 +11,9 @@ from pydantic_core import CoreSchema
 from raysim.data.dataset import Dataset, Split, rows_by_value
 from raysim.data.federation.label_skew import draw_mix
 from raysim.data.loaded import load
-from raysim.data.named import by_name, shape_of, shape_text
+from raysim.data.meaning import by_name, shape_of, shape_text
 from raysim.data.sources import IMAGES
-from raysim.data.sources.images import Images
-from raysim.data.sources.pixels import fit
+from raysim.data.sources.images import Images, fit
 from raysim.data.sources.source import DIVIDES
 from raysim.parts.errors import BadValue, located
 from raysim.parts.part import OneOf, Part, Positive, Samples, Unit

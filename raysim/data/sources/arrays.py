@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field, field_serializer, model_validator
 
 from raysim.data.dataset import Dataset, Split
-from raysim.data.named import NamedArrays
+from raysim.data.meaning import NamedArrays
 from raysim.data.sources.in_memory import InMemory, as_array, contents
 from raysim.data.sources.inputs import require_same_kind
 from raysim.data.sources.raw_samples import RawSamples
@@ -142,7 +142,11 @@ class TorchDataset(RawSamples):
 def read(name: str, args: dict[str, Any], key: str, sides: tuple[str, ...] = ()) -> Split:
     """Reads all samples of a Dataset. name: module:name. key: the key that holds the name, for errors. sides: its
     attributes that are columns."""
-    return samples_of(_made(name, args, key), repr(name), key, sides)
+    try:
+        found = import_class(name)
+    except WrongClass as error:
+        raise BadValue(str(error), key) from error
+    return samples_of(found(**args) if callable(found) else found, repr(name), key, sides)
 
 
 def samples_of(dataset: Any, name: str, key: str, sides: tuple[str, ...] = ()) -> Split:
@@ -181,11 +185,3 @@ def _stacked(values: list[Any], name: str, key: str) -> np.ndarray:
     for place, x in enumerate(arrays):
         require_same_kind(arrays[0][None], x[None], "item 0", f"item {place}")
     return np.stack(arrays)
-
-
-def _made(name: str, args: dict[str, Any], key: str) -> Any:
-    try:
-        found = import_class(name)
-    except WrongClass as error:
-        raise BadValue(str(error), key) from error
-    return found(**args) if callable(found) else found

@@ -1,6 +1,5 @@
 """Data sets of the Hugging Face library `datasets`, saved in a folder."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,12 +7,10 @@ import numpy as np
 from pydantic import Field
 
 from raysim.data.dataset import Dataset, Split
-from raysim.data.meaning import InputMeaning, Meaning
-from raysim.data.named import NamedArrays
+from raysim.data.meaning import NamedArrays
 from raysim.data.sources.columns import plain, require
-from raysim.data.sources.images import Images
+from raysim.data.sources.images import Images, decode_all
 from raysim.data.sources.labels import Said, labels_of
-from raysim.data.sources.pixels import decode_all
 from raysim.data.sources.raw_samples import RawSamples
 from raysim.data.sources.reading import matching, reading
 from raysim.data.sources.rows import read_files
@@ -117,14 +114,8 @@ def read_splits(path: str) -> dict[str, "datasets.Dataset"]:
         cure = "save the data set there: load_dataset(...).save_to_disk(path)"
         raise MissingFile(f"must be a folder of `save_to_disk`, got {path!r}, where there is none; {cure}", "path")
     cure = "save it again, or read Parquet files with data of the name `parquet`, `table` or `text`"
-    shown = not datasets.are_progress_bars_disabled()
-    datasets.disable_progress_bars()
-    try:
-        with reading(folder, "a whole folder of `save_to_disk`", cure):
-            loaded = datasets.load_from_disk(str(folder))
-    finally:
-        if shown:
-            datasets.enable_progress_bars()
+    with reading(folder, "a whole folder of `save_to_disk`", cure):
+        loaded = datasets.load_from_disk(str(folder))
     return dict(loaded) if isinstance(loaded, datasets.DatasetDict) else {"all": loaded}
 
 
@@ -163,12 +154,11 @@ class Parquet(Images):
         names = [rows.place(row) for rows in (train, test) for row in range(rows.table.num_rows)]
         x = decode_all(contents, self.size, names)
         y, meant = labels_of([plain(rows.table, self.label) for rows in (train, test)], Said("classes"))
-        dataset = self.dataset(
+        return self.dataset(
             Split(x[:n], y[:n], {name: np.array(train.table[name].to_pylist()) for name in self.sides}),
             Split(x[n:], y[n:], {name: np.array(test.table[name].to_pylist()) for name in of_test}),
-            meant.outputs,
+            meant,
         )
-        return replace(dataset, meaning=Meaning(InputMeaning.of(dataset.train.x, dataset.mean, dataset.std), meant))
 
 
 def encoded(table: "pa.Table", name: str) -> list[bytes]:

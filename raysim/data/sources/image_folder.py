@@ -2,7 +2,6 @@
 
 import csv
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -10,9 +9,8 @@ import numpy as np
 from pydantic import Field
 
 from raysim.data.dataset import Dataset, Split, tested
-from raysim.data.meaning import InputMeaning, LabelMeaning, Meaning
-from raysim.data.sources.images import Images
-from raysim.data.sources.pixels import SUFFIXES, read_images
+from raysim.data.meaning import LabelMeaning
+from raysim.data.sources.images import SUFFIXES, Images
 from raysim.data.sources.reading import files_below, is_hidden, reading
 from raysim.data.sources.source import Share
 from raysim.parts.errors import BadValue, MissingFile
@@ -63,13 +61,8 @@ class ImageFolder(Images):
             raise BadValue(f"{text}, got {strangers[0]!r}; name it as its class there, or remove it")
         else:
             of_train, tests = samples, self._listed(of_test[0], classes)
-        dataset = self.dataset(of_train, tests, len(classes))
-        meaning = Meaning(
-            InputMeaning.of(dataset.train.x, dataset.mean, dataset.std),
-            LabelMeaning("classes", len(classes), tuple(classes)),
-            unused=tuple(_unused(folder, [train, *of_test[:1]], classes)),
-        )
-        return replace(dataset, meaning=meaning)
+        labels = LabelMeaning("classes", len(classes), tuple(classes))
+        return self.dataset(of_train, tests, labels, _unused(folder, [train, *of_test[:1]], classes))
 
     @property
     def _by_folder(self) -> bool:
@@ -93,9 +86,6 @@ class ImageFolder(Images):
         found = [list_images(folder / name, classes) for name in clients]
         x, y = (np.concatenate([getattr(split, of) for split in found]) for of in ("x", "y"))
         return Split(x, y, {"folder": np.repeat(clients, [len(split) for split in found])})
-
-    def pixels(self, x: np.ndarray) -> np.ndarray:
-        return read_images(x.tolist(), self.size)
 
 
 def _unused(folder: Path, used: list[Path], classes: list[str]) -> Iterable[str]:
@@ -157,10 +147,7 @@ class Isic2019(Images):
             raise MissingFile(f"{text} challenge.isic-archive.com, with the folder {IMAGES!r}, or correct `path`")
         images = read_labels(table)
         paths = np.array([str(table.parent / IMAGES / f"{name}.jpg") for name in images.x.tolist()])
-        return self.dataset(*tested(Split(paths, images.y), self.test_share), num_classes=len(CLASSES))
-
-    def pixels(self, x: np.ndarray) -> np.ndarray:
-        return read_images(x.tolist(), self.size)
+        return self.dataset(*tested(Split(paths, images.y), self.test_share), len(CLASSES))
 
 
 def read_labels(table: Path) -> Split:

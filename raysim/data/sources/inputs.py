@@ -6,8 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from raysim.data.meaning import InputMeaning, Open
-from raysim.data.named import NamedArrays
+from raysim.data.meaning import InputMeaning, NamedArrays, Open
 from raysim.data.sources.in_memory import as_array
 from raysim.parts.errors import BadValue
 from raysim.terms import Inputs

@@ -13,7 +13,6 @@ from raysim.data.dataset import Dataset, Split, held_out_size
 from raysim.data.federation.partition import Natural
 from raysim.data.sources.images import Images
 from raysim.data.sources.labels import joined_labels
-from raysim.data.sources.pixels import read_images
 from raysim.data.sources.reading import files_below
 from raysim.data.sources.source import LocalTest, Partition, Share
 from raysim.parts.errors import BadValue, MissingFile
@@ -169,13 +168,10 @@ class Celeba(LeafImages):
 
     def convert(self, x: list[Any], y: list[Any]) -> Samples:
         """Takes names of image files as x, and as y 1 for a smile, else 0."""
-        return np.array(x, dtype=np.str_), np.array(y, dtype=np.int64)
+        return np.array([str(self._images / name) for name in x]), np.array(y, dtype=np.int64)
 
     def reads(self) -> list[Path]:
         return [*super().reads(), self._images]
-
-    def pixels(self, x: np.ndarray) -> np.ndarray:
-        return read_images([str(self._images / name) for name in x.tolist()], self.size)
 
     @property
     def _images(self) -> Path:

@@ -1,16 +1,23 @@
 """The base of sources of samples as users have them: rules or keys say what their arrays mean."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 import numpy as np
 from pydantic import Field
 
-from raysim.data.dataset import Dataset, Loss, Split, tested
-from raysim.data.meaning import InputMeaning, Meaning, require_answered
-from raysim.data.named import NamedArrays, are_pixels, by_name, shape_of, shape_text
+from raysim.data.dataset import LOSSES, Dataset, Split, tested
+from raysim.data.meaning import (
+    InputMeaning,
+    Meaning,
+    NamedArrays,
+    are_pixels,
+    by_name,
+    require_answered,
+    shape_of,
+    shape_text,
+)
 from raysim.data.sources.images import Images
 from raysim.data.sources.in_memory import as_array
 from raysim.data.sources.inputs import FORMS, As, kind_of, named_or_plain, question, require_numbers, stored
@@ -20,11 +27,6 @@ from raysim.parts.errors import BadValue
 from raysim.parts.part import Count
 from raysim.terms import Inputs
 
-LOSSES: dict[str, Loss] = {
-    "classes": "cross_entropy",
-    "regression": "squared_error",
-    "multi_label": "binary_cross_entropy",
-}
 Names = Annotated[tuple[str, ...], Field(min_length=1)]
 _SPLITS = ("training inputs", "test inputs")  # how errors call them
 
@@ -99,9 +101,7 @@ class RawSamples(Images):
         y, labels = labels_of(ys, said)
         of_train, of_test = splits_of(xs, y, [one.columns for one in splits], self.test_share)
         if of_train.pixels:
-            images = self.dataset(of_train, of_test, labels.outputs)
-            inputs = InputMeaning.of(images.train.x, images.mean, images.std)
-            return replace(images, loss=LOSSES[labels.task], meaning=Meaning(inputs, labels, unused=tuple(unused)))
+            return self.dataset(of_train, of_test, labels, unused)
         if self.size is not None or self.channels is not None:
             text = "`size` and `channels` must be null unless inputs are images of bytes (uint8)"
             raise BadValue(f"{text}, got {_in_words(xs[0])}; leave them out, or give bytes")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from raysim.data.dataset import IGNORED
-from raysim.data.named import NamedArrays
+from raysim.data.meaning import NamedArrays
 from raysim.data.sources.reading import kept
 from raysim.data.sources.tokenizers import Tokens
 from raysim.parts.errors import BadValue

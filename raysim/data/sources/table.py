@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import BeforeValidator, Field, field_serializer, model_validator
 
-from raysim.data.dataset import Dataset
+from raysim.data.dataset import LOSSES, Dataset
 from raysim.data.meaning import InputMeaning, Meaning, Open, require_answered
 from raysim.data.sources.columns import encoded, is_numeric, owners, plain, require, require_plain, table_of
 from raysim.data.sources.in_memory import InMemory, as_columns, contents
 from raysim.data.sources.labels import EXACT, Said, labels_of, questions
-from raysim.data.sources.raw_samples import LOSSES, splits_of
+from raysim.data.sources.raw_samples import splits_of
 from raysim.data.sources.reading import matching
 from raysim.data.sources.rows import Cells, Rows, first_text, is_number, read_files
 from raysim.data.sources.source import Share, Source
