@@ -85,6 +85,11 @@ def shape_of(x: Any) -> Shape:
     return tuple(x.shape[1:])
 
 
+def in_pieces(x: Any, size: int) -> list[Any]:
+    """Returns pieces of inputs, tensors on a device, with so many rows each."""
+    return list(x.split(size))
+
+
 def together(x: Any, others: Any) -> Any:
     """Returns the rows of both, one after the other."""
     if isinstance(x, NamedArrays):

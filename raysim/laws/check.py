@@ -53,13 +53,9 @@ def another_seed_divides_otherwise(subject: Subject) -> None:
         raise Broken("split: another seed must divide otherwise, got the same rows for every client")
 
 
-DATA: Groups = (*RUNS, (the_same_bits_on_ray,))
-PARTITION: Groups = ((another_seed_divides_otherwise,), *RUNS)
-
-
 LAWS: dict[str, Groups] = {
-    "data": DATA,
-    "data.partition": PARTITION,
+    "data": (*RUNS, (the_same_bits_on_ray,)),
+    "data.partition": ((another_seed_divides_otherwise,), *RUNS),
     "model": model.LAWS,
     "algorithm.staleness": world.STALENESS,
     "topology": world.TOPOLOGY,

@@ -123,10 +123,7 @@ def _predict(module: nn.Module, x: Any) -> Tensor:
 
 def _outputs(module: nn.Module, x: Any) -> Tensor:
     """Returns what a module makes of copies of inputs, of which there may be several by name."""
-    if isinstance(x, NamedArrays):
-        found: Tensor = module(**{name: array.clone() for name, array in x.items()})
-        return found
-    found = module(x.clone())
+    found: Tensor = module(**x.map(torch.clone)) if isinstance(x, NamedArrays) else module(x.clone())
     return found
 
 

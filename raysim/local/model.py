@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
 
 from raysim.data.dataset import IGNORED
-from raysim.data.named import NamedArrays
+from raysim.data.meaning import NamedArrays
 from raysim.local.outputs import LossFunction
 from raysim.models.layers import BoundedLinear
 from raysim.models.layout import Layout, Pair, view_of

@@ -19,17 +19,13 @@ from results.location import require_file
 from results.yaml import parse
 
 
-def read(path: str | Path) -> dict[str, Any]:
+def read(path: str | Path, below: tuple[Path, ...] = ()) -> dict[str, Any]:
     """Returns the keys of a YAML file, with those of the file that its key `extends` names, where it has none itself.
 
-    Keys that begin with `x-` are left out: they are for blocks that others repeat by alias. Raises ScenarioError if a
-    file cannot be read or is not a block of keys.
+    Keys that begin with `x-` are left out: they are for blocks that others repeat by alias. below: the files that
+    extend this one, each by its whole path. Raises ScenarioError if a file cannot be read or is not a block of keys.
     """
-    return _extended(Path(path), str(path), ())
-
-
-def _extended(path: Path, source: str, below: tuple[Path, ...]) -> dict[str, Any]:
-    """below: the files that extend this one, each by its whole path."""
+    path, source = Path(path), str(path)
     raw = {key: value for key, value in _read_alone(path, source).items() if not str(key).startswith("x-")}
     if "extends" not in raw:
         return raw
@@ -40,8 +36,7 @@ def _extended(path: Path, source: str, below: tuple[Path, ...]) -> dict[str, Any
     if path.resolve() in below:
         text = f"must not come back to this file, got {other}; leave one `extends` out"
         raise ScenarioError(source, [Problem("extends", text)])
-    base = path.parent / other
-    return _merged(_extended(base, str(base), (*below, path.resolve())), raw)
+    return _merged(read(path.parent / other, (*below, path.resolve())), raw)
 
 
 def _merged(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:

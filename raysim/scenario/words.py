@@ -43,12 +43,13 @@ def keys_of(part: type[Part]) -> list[Key]:
 def _keys(schema: Schema, definitions: dict[str, Schema], above: str) -> Iterator[Key]:
     """Yields the keys of a block, and of the blocks that these hold. above: where the block is, with a dot."""
     for name, value in schema["properties"].items():
-        meaning = value.get("description") or _of_definition(value, definitions)
+        block = definitions.get(value.get("$ref", "").removeprefix(_REFERENCE), {})
+        meaning = value.get("description") or block.get("description", "")
         default = "required" if name in schema.get("required", ()) else _default(value, definitions)
         yield Key(above + name, kind(value), unit_of(value), default, meaning)
-        for block, below in _blocks(value):
-            if "properties" in definitions[block] and f".{name}." not in f".{above}":
-                yield from _keys(definitions[block], definitions, f"{above}{name}.{below}")
+        for held, below in _blocks(value):
+            if "properties" in definitions[held] and f".{name}." not in f".{above}":
+                yield from _keys(definitions[held], definitions, f"{above}{name}.{below}")
 
 
 def _blocks(value: Schema) -> Iterator[tuple[str, str]]:
@@ -116,12 +117,6 @@ def yaml(value: Any) -> str:
     return json.dumps(value)
 
 
-def _of_definition(schema: Schema, definitions: dict[str, Schema]) -> str:
-    """Returns the description of the block that a key holds; empty if it has none."""
-    name = schema.get("$ref", "").removeprefix(_REFERENCE)
-    return str(definitions.get(name, {}).get("description", ""))
-
-
 def _default(schema: Schema, definitions: dict[str, Schema]) -> str:
     """Spells a default. That of a named part is spelled as short as a scenario file may."""
     value = schema.get("default", {})  # what makes a new block each time is not in the schema
@@ -185,9 +180,9 @@ def _value(schema: Schema, definitions: dict[str, Schema]) -> Any:
     if "examples" in schema:
         return schema["examples"][0]
     if "$ref" in schema:
-        return _block(definitions[schema["$ref"].removeprefix("#/$defs/")], definitions)
+        return _block(definitions[schema["$ref"].removeprefix(_REFERENCE)], definitions)
     if "oneOf" in schema:
-        parts = [definitions[choice["$ref"].removeprefix("#/$defs/")] for choice in schema["oneOf"]]
+        parts = [definitions[choice["$ref"].removeprefix(_REFERENCE)] for choice in schema["oneOf"]]
         easy = [part for part in parts if not part.get("required")]
         return _block((easy or parts)[0], definitions)
     if "anyOf" in schema:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from actors import Answer, Value
 from raysim.algorithms import Inbox, Peer
+from raysim.data.meaning import in_pieces
 from raysim.local.model import Model
 from raysim.local.settings import Local
 from raysim.local.task import PREDICTED
@@ -237,7 +238,7 @@ class PeersWorker(Workbench, PeerHandlers):
         vectors = {"consensus": model.w.double()}
         if self.federation.loss == "cross_entropy":
             with self.net.evaluating(model) as module:
-                pieces = self._compared_inputs.split(PREDICTED)
+                pieces = in_pieces(self._compared_inputs, PREDICTED)
                 classes = 1 if self.federation.train.y.ndim == 3 else -1  # pixels have them first
                 outputs = torch.cat([module(inputs).softmax(classes) for inputs in pieces])
             vectors["consensus_outputs"] = outputs.double() / len(outputs) ** 0.5

@@ -7,8 +7,7 @@ from conftest import Raw
 from pydantic import TypeAdapter
 
 from raysim.data import SERVER_DATA, SOURCES, Dataset, Federation, ServerData, Source, federate, loaded
-from raysim.data.federation.server import NoServerData, Public
-from raysim.data.sources.images import Digits
+from raysim.data.federation.server import Public
 from raysim.parts.part import OneOf, as_tuples
 from raysim.parts.rng import generator
 
@@ -36,6 +35,6 @@ def random_images(*shape: int) -> np.ndarray:
     return generator(0, "images", len(shape)).integers(256, size=shape, dtype=np.uint8)
 
 
-def federation(seed: int = 0, public: Raw | None = None, **settings: Any) -> Federation:
-    data = Digits.model_validate({"clients": 10, "partition": {"name": "iid"}, **settings})
-    return federate(data, NoServerData(), seed, Public(**(public or {})))
+def federation(server_data: Any = "none", seed: int = 0, public: Raw | None = None, **settings: Any) -> Federation:
+    """The federation of the digits."""
+    return federate(digits(**settings), SERVER.validate_python(server_data), seed, Public(**(public or {})))

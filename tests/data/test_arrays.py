@@ -17,7 +17,6 @@ from same_bits import same_on_ray
 
 import raysim
 from raysim import parse_scenario
-from raysim.data import Split
 from raysim.data.sources.arrays import Arrays
 from raysim.data.sources.in_memory import InMemory, without_arrays
 from raysim.parts.rng import generator
@@ -52,13 +51,6 @@ def test_large_numbers_are_standardised_before_they_are_rounded(tmp_path: Path) 
         dataset = load(name="arrays", path=path)
         np.testing.assert_allclose(dataset.train.x[:, 0], (np.arange(60) - 29.5) / np.arange(60).std(), rtol=1e-6)
         assert dataset.train.x.dtype == dataset.test.x.dtype == np.float32
-
-
-def test_a_share_tests_where_no_samples_are_for_testing(tmp_path: Path) -> None:
-    dataset = load(name="arrays", path=npz(tmp_path / "a.npz", x=X, y=Y, user=np.arange(60)), test_share=0.25)
-    assert np.bincount(dataset.train.y).tolist() == [15, 15, 15]
-    together = np.concatenate([dataset.train.columns["user"], dataset.test.columns["user"]])
-    assert sorted(together.tolist()) == list(range(60))
 
 
 @pytest.mark.parametrize(
@@ -174,17 +166,6 @@ def test_tensors_series_and_frames_are_arrays_too() -> None:
     tensors = Arrays.of({"x": torch.tensor(X), "y": torch.tensor(Y)})
     assert data.load().num_classes == tensors.load().num_classes == 3
     np.testing.assert_array_equal(data.load().train.x, tensors.load().train.x)
-
-
-def test_every_use_of_samples_works_with_arrays(tmp_path: Path) -> None:
-    """Samples of the clients' own and of the server's, public ones, unseen clients, and a column to divide by."""
-    arrays = {**blobs(), "site_train": np.arange(300) % 6, "site_test": np.arange(100) % 6}
-    data = {"name": "arrays", "path": npz(tmp_path / "a.npz", **arrays), "unseen": 0.2, "local_test": "test"}
-    data["partition"] = {"name": "natural", "by": "site"}
-    raw = scenario(data, server_data={"name": "in_domain", "samples": 20}, algorithm="fed_ft", public__samples=10)
-    result = raysim.run(parse_scenario(override(raw, run__evaluate_clients="all")), out=tmp_path / "runs", inline=True)
-    assert result.info["status"] == "finished"
-    assert isinstance(parse_scenario(raw).data.load().train, Split)
 
 
 def test_arrays_of_objects_are_what_they_hold() -> None:

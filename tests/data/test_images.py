@@ -19,16 +19,6 @@ def test_a_constant_channel_has_deviation_one() -> None:
     assert channel_statistics(np.full((2, 3, 3, 1), 51, np.uint8)) == ((0.2,), (1.0,))
 
 
-def test_digits_are_the_bundled_images() -> None:
-    dataset = digits().load()
-    assert (len(dataset.train), len(dataset.test)) == (1438, 359)
-    assert dataset.train.x.shape[1:] == (8, 8, 1)
-    assert dataset.train.x.dtype == np.uint8
-    assert (dataset.train.x.min(), dataset.train.x.max()) == (0, 255)
-    assert dataset.num_classes == digits().classes == 10
-    assert set(dataset.train.y) == set(dataset.test.y) == set(range(10))
-
-
 def test_the_pixels_are_scaled_to_mean_0_and_deviation_1_or_left_from_0_to_1() -> None:
     """The standard scale is that of the training images; either way the stored pixels stay."""
     standard, unit = digits().load(), digits(scale="unit").load()

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from data_sets import digits, part
 from own_modules import MaskedReader, Reader
 from same_bits import same_on_ray
 from torch import Tensor, nn
@@ -199,10 +198,3 @@ def test_taking_rows_takes_them_of_every_column() -> None:
 def test_every_part_says_in_one_line_what_it_is() -> None:
     for kind in (*SOURCES, *SERVER_DATA):
         assert (kind.__doc__ or "").splitlines()[0].endswith((".", ":"))
-
-
-def test_problems_are_those_of_the_partition() -> None:
-    collins = {"name": "classes", "per_client": 1, "assignment": "collins"}
-    assert "multiple" in digits(partition=collins, clients=7).division_problems()[0]
-    assert not digits().division_problems()
-    assert not part(name="quadratic", centers=[1]).division_problems()

@@ -11,6 +11,7 @@ from conftest import digits
 from data_sets import NO_SERVER, part
 from data_sets import digits as data_of
 from image_files import write_image
+from refusals import problems
 
 from raysim import parse_scenario
 from raysim.data import Split, federate
@@ -19,7 +20,6 @@ from raysim.data.federation.server import NoServerData
 from raysim.data.loaded import load
 from raysim.data.sources.shakespeare import Shakespeare
 from raysim.data.sources.synthetic import LinearRegression
-from raysim.parts.errors import ScenarioError
 from raysim.parts.rng import generator
 
 ROWS = pd.DataFrame({"a": np.arange(24) / 7, "site": np.arange(24) % 3, "y": np.arange(24) % 2})
@@ -121,11 +121,8 @@ def test_attributes_of_a_torch_data_set_are_columns() -> None:
 def test_what_cannot_be_counted_is_a_problem_of_its_key(
     keys: dict[str, Any], at: str, text: str, tmp_path: Path
 ) -> None:
-    raw = digits(data={**one_table(tmp_path), **keys}, model="mlp")
-    with pytest.raises(ScenarioError) as error:
-        parse_scenario(raw)
-    (problem,) = error.value.problems
-    assert problem.path == f"data.{at}" and text in problem.text
+    ((path, told),) = problems(digits(data={**one_table(tmp_path), **keys}, model="mlp")).items()
+    assert path == f"data.{at}" and text in told
 
 
 def test_files_of_one_name_are_no_clients(tmp_path: Path) -> None:

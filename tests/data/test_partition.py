@@ -120,13 +120,6 @@ def test_dirichlet_draws_again_where_all_shares_underflow() -> None:
     assert counts == [4, 4]
 
 
-def test_dirichlet_gives_every_client_the_minimum_size() -> None:
-    split = balanced(10, 100)
-    sizes = [len(rows) for rows in Dirichlet(alpha=0.3, min_size=20).split(split, 20, generator(0, "partition"))]
-    assert min(sizes) >= 20
-    assert max(sizes) > min(sizes)
-
-
 def test_dirichlet_says_what_to_change_when_the_minimum_size_is_never_reached() -> None:
     partition = Dirichlet(alpha=0.01, max_retries=5)
     with pytest.raises(ValueError, match=r"`min_size` 10 .* 5 draws .*alpha 0.01.*; lower `min_size` or `clients`,"):

@@ -1,4 +1,4 @@
-"""Texts become tokens, masks and labels as worked out by hand, and rows that cannot are refused with their place."""
+"""Texts become tokens, masks and labels as worked out by hand, and what does not fit is refused with its place."""
 
 import json
 from collections.abc import Callable
@@ -239,12 +239,6 @@ def scenario(path: Path) -> Any:
     return raw | {"run": {"rounds": 4, "evaluate_every": 2}}
 
 
-def test_a_model_learns_texts_of_clients(tmp_path: Path) -> None:
-    result = raysim.run(raysim.parse_scenario(scenario(tmp_path)), inline=True, out=tmp_path / "runs")
-    losses = result.pandas("evaluations").query("metric == 'loss' and split == 'test'").value
-    assert losses.iloc[-1] < losses.iloc[0]
-
-
 class Words(nn.Module):
     """Logits of each token, of which nobody took the mean unless `pooled`."""
 
@@ -286,3 +280,75 @@ def test_texts_give_the_same_bits_on_ray_and_after_a_stop(ray_session: Any, tmp_
     )
     assert command("resume", str(half.folder), "--inline", "--set", "run.rounds=4").exit_code == 0
     assert raysim.Result(half.folder).digest == whole.digest
+
+
+# --- what does not fit ------------------------------------------------------------------------------------------------
+
+
+GPT = {"model_type": "gpt2", "n_layer": 1, "n_embd": 8, "n_head": 2, "n_positions": 16}
+
+
+def unfit(data: dict[str, Any], model: dict[str, Any]) -> Any:
+    """Texts of which the answer in row 3 is long, with changes of the data and the model."""
+    rows = [{"text": "how many", "answer": "twelve" * (1 + 9 * (at == 3))} for at in range(12)]
+    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    raw: Any = {"name": "unfit", "algorithm": "fedavg", "run": {"rounds": 1}, "world": {"dispatch": {"per_round": 2}}}
+    raw["data"] = {"name": "text", "path": "rows.jsonl", "length": 16, "clients": 2, "partition": "iid", **data}
+    return raw | {"model": {"name": "causal_lm", "config": GPT} | model, "local": {"batch_size": 4}}
+
+
+def without_weights() -> Any:
+    transformers.AutoConfig.for_model(**GPT).save_pretrained("bare")
+    return unfit({}, {"path": "bare", "config": None})
+
+
+TOKENS = {"task": "classes", "num_classes": 9}
+
+
+def mask_of_zeros() -> Any:
+    ids = np.ones((6, 8), np.int32)
+    arrays = {"input_ids": ids, "attention_mask": ids * (np.arange(6) != 4)[:, None], "y": ids}
+    np.savez("masks.npz", **{f"{name}_{split}": one for name, one in arrays.items() for split in ("train", "test")})
+    raw = unfit({}, {"config": GPT | {"vocab_size": 9}})
+    keys = {"name": "arrays", "path": "masks.npz", "inputs": ["input_ids", "attention_mask"], **TOKENS}
+    return raw | {"data": {**keys, "clients": 2, "partition": "iid"}}
+
+
+@pytest.mark.parametrize(
+    ("make", "path", "says"),
+    [
+        (without_weights, "model.path", ["bare', which has no *.safetensors", "save the model there with save_pretr"]),
+        (
+            lambda: unfit({}, {"config": GPT | {"vocab_size": 99}}),
+            "model.config",
+            ["must embed each of the 260 tokens of the data, got a vocabulary of 99", "take the model's own tokenizer"],
+        ),
+        (
+            lambda: unfit({"answer": "answer", "length": 70}, {}),
+            "model.config",
+            ["must have a position for each of ", " tokens of a sequence, got 16", "lower data.length"],
+        ),
+        (lambda: unfit({"text": "txt"}, {}), "data", ["'rows.jsonl' must have a column 'txt', got ['text', 'ans"]),
+        (
+            mask_of_zeros,
+            "data",
+            ["of 'masks.npz': train: x.attention_mask must show a token", "in row 4; leave it out"],
+        ),
+        (
+            lambda: unfit({"answer": "answer"}, {}),
+            "data.length",
+            ["row 3 of 'rows.jsonl' must have an answer of fewer tokens than data.length, 16, got 60", "drop the row"],
+        ),
+    ],
+    ids=["no weights", "few tokens", "few positions", "no column", "mask of zeros", "long answer"],
+)
+def test_it_is_told_with_its_place_and_the_cure(
+    make: Any, path: str, says: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    raw = make()
+    (problem,) = inspect(raysim.parse_scenario(raw)).problems
+    assert problem.path == path and all(text in problem.text for text in says), problem
+    with pytest.raises(raysim.RunFailed) as told:
+        raysim.run(raw, inline=True, out=tmp_path / "runs")
+    assert all(text in str(told.value) for text in says) and not told.value.traceback

@@ -1,15 +1,19 @@
-"""The advice of refusals, where it can be followed without thinking, leads to a scenario that is right."""
+"""What is spelled otherwise is found, and advice of refusals that can be followed leads to a scenario that is right."""
 
 import re
 from typing import Any
 
 import pytest
+from command_line import QUICKSTART
 from conftest import Raw, digits
-from refusals import problems
+from refusals import problems, told
 from ruamel.yaml import YAML
 
-from raysim import ScenarioError, parse_scenario
+from raysim import ScenarioError, load_scenario, parse_scenario
 from raysim.scenario.load import assign
+
+# --- advice that can be followed --------------------------------------------------------------------------------------
+
 
 STEPS = 5  # pieces of advice that may follow each other
 
@@ -78,10 +82,10 @@ REFUSED: dict[str, Raw] = {
 @pytest.mark.parametrize("what", REFUSED)
 def test_advice_that_is_followed_leads_to_a_scenario_that_is_right(what: str) -> None:
     raw = digits(**REFUSED[what])
-    told = []
+    seen = []
     for _ in range(STEPS):
         found = problems(raw)
-        told.append(found)
+        seen.append(found)
         followed = [follow(raw, path, text) for path, text in found.items()]
         assert any(followed), found
         try:
@@ -89,4 +93,77 @@ def test_advice_that_is_followed_leads_to_a_scenario_that_is_right(what: str) ->
             return
         except ScenarioError:
             continue
-    raise AssertionError(told)
+    raise AssertionError(seen)
+
+
+# --- what is spelled otherwise ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("FedAvg", "fedavg"),
+        ("SCAFFOLD", "scaffold"),
+        ("CA2FL", "ca2fl"),
+        ("FeDEQ", "fedeq"),
+        ("Fed+FT", "fed_ft"),
+        ("FedAvg+FT", "fedavg_ft"),
+        ("FedADMM-In", "fedadmm_in"),
+        ("FedADMM-InSa", "fedadmm_insa"),
+        ("kNN-Per", "knn_per"),
+        ("Local", "local_only"),
+        ("FedF-ADMM", "fedf_admm"),
+        ("DFedADMM", "dfedadmm"),
+        ("DFedAvgM", "dfedavgm"),
+        ("dec_fed_avg", "decfedavg"),
+        ("Dec-FedAvg", "decfedavg"),
+        ("D-PSGD", "d_psgd"),
+        ("DPSGD", "d_psgd"),
+        ("CDSGD", "cdsgd"),
+        ("fedbuf", "fedbuff"),
+    ],
+)
+def test_an_algorithm_is_found_by_the_spelling_of_its_paper(written: str, meant: str) -> None:
+    for given in (written, {"name": written}):
+        assert f"got {written!r} (did you mean {meant!r}?)" in told(digits() | {"algorithm": given})
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("batch_size", "'local.batch_size'"),
+        ("rounds", "'run.rounds'"),
+        ("world.sigma", "'world.delay.sigma' or 'world.edge_delay.sigma'"),
+        ("data.alpha", "'data.partition.alpha'"),
+        ("local.lrr", "'lr'"),
+    ],
+)
+def test_a_key_in_another_place_is_found(written: str, meant: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        load_scenario(QUICKSTART, [f"{written}=1"])
+    (problem,) = caught.value.problems
+    assert str(problem).startswith(f"{written}: unknown key (did you mean {meant}?); known here: ")
+
+
+@pytest.mark.parametrize(
+    ("changes", "meant"),
+    [
+        ({"data": {"name": "CIFAR-10", "clients": 4, "root": "data"}}, "cifar10"),
+        ({"data": {"name": "Fashion-MNIST", "clients": 4, "root": "data"}}, "fashion_mnist"),
+        ({"data": {"name": "digits", "clients": 4, "partition": "DirichletClients"}}, "dirichlet_clients"),
+        ({"data": {"name": "digits", "clients": 4, "partition": "IID"}}, "iid"),
+        ({"model": "ResNet-18"}, "resnet"),
+        ({"model": "DEQ-MLP"}, "deq_mlp"),
+        ({"world": {"delay": {"name": "HalfNormal", "sigma": 1.0}}}, "half_normal"),
+        ({"topology": "Erdős-Rényi"}, "erdos_renyi"),
+        ({"topology": "small-world"}, "small_world"),
+        ({"local": {"batchSize": 10}}, "batch_size"),
+        ({"local": {"optimizer": "Adam"}}, "adam"),
+    ],
+)
+def test_so_are_other_parts_keys_and_values(changes: dict[str, Any], meant: str) -> None:
+    assert f"(did you mean {meant!r}?)" in told(digits() | changes)
+
+
+def test_what_is_like_nothing_is_not_guessed() -> None:
+    assert "did you mean" not in told(digits() | {"model": "ViT"})

@@ -29,22 +29,15 @@ class Sequences:
         """Length of the longest one."""
         return max(map(len, self.tokens))
 
-    def ids(self, width: int) -> np.ndarray:
-        """Returns the tokens, int32 (samples, width), padded."""
-        return _padded(self.tokens, width, self.padding, np.int32)
-
-    def mask(self, width: int) -> np.ndarray:
-        """Returns which places hold tokens, bool (samples, width)."""
-        lengths = np.array([len(one) for one in self.tokens])
-        mask: np.ndarray = np.arange(width) < lengths[:, None]
-        return mask
-
     def labels(self, width: int) -> np.ndarray:
         """Returns the labels of all places, int64 (samples, width)."""
         return _padded(self.targets, width, IGNORED, np.int64)
 
-    def inputs(self, ids: np.ndarray, mask: np.ndarray) -> Any:
-        """Returns what a model takes: tokens alone where they are packed, because then all places hold some."""
+    def inputs(self, width: int) -> Any:
+        """Returns what a model takes: padded tokens, int32 (samples, width), and which places hold some, bool (samples,
+        width); or tokens alone where they are packed, because then all places do."""
+        ids, lengths = _padded(self.tokens, width, self.padding, np.int32), np.array(list(map(len, self.tokens)))
+        mask = np.arange(width) < lengths[:, None]
         return ids if self.packed else NamedArrays({"input_ids": ids, "attention_mask": mask})
 
 

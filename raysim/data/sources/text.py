@@ -119,18 +119,16 @@ class Text(Source):
         self, tokens: Tokens, made: list[Sequences], labels: list[np.ndarray] | None, unused: tuple[str, ...]
     ) -> Dataset:
         width = max(one.width for one in made)
-        notes, splits = [note for one in made for note in one.notes], []
         y = [one.labels(width) for one in made]
         meant = LabelMeaning("classes", tokens.size, (), (width,))
         if labels is not None:
             both, meant = labels_of(labels, Said("classes"))
             y = np.split(both, [len(labels[0])])
-        for one, targets in zip(made, y, strict=False):
-            ids, mask = one.ids(width), one.mask(width)
-            if (largest := int(ids.max())) >= tokens.size:
-                text = f"must give tokens below the size of its vocabulary, {tokens.size}, got {largest}"
-                raise BadValue(f"{text}; correct the size of its Tokens", "tokenizer")
-            splits.append(Split(one.inputs(ids, mask), targets, one.columns))
+        largest = max(int(ids.max()) for one in made for ids in (np.array(one.padding), *one.tokens))
+        if largest >= tokens.size:
+            text = f"must give tokens below the size of its vocabulary, {tokens.size}, got {largest}"
+            raise BadValue(f"{text}; correct the size of its Tokens", "tokenizer")
+        splits = [Split(one.inputs(width), targets, one.columns) for one, targets in zip(made, y, strict=False)]
         if len(splits) == 1 and len(splits[0]) < 2:
             must = "must hold two samples or more, of which one can test, got one"
             raise BadValue(f"{must}; set `pack`, which cuts a long text into samples, or `test_path`", "path")
@@ -139,7 +137,8 @@ class Text(Source):
         inputs = replace(InputMeaning.of(train.x), words=words)
         files = {f"{TOKENIZER}/{name}": content for name, content in tokens.files.items()}
         meaning = Meaning(inputs, meant, unused=unused, files=files)
-        return Dataset(train, test, meant.outputs, meaning=meaning, notes=tuple(notes))
+        notes = tuple(note for one in made for note in one.notes)
+        return Dataset(train, test, meant.outputs, meaning=meaning, notes=notes)
 
     def inputs_of(self, given: Any, inputs: InputMeaning, folder: Path) -> Any:
         """Takes texts, in a list or in the columns of a data frame, where they are classified; or tokens, by name."""
@@ -159,7 +158,7 @@ class Text(Source):
             known = InFolder(path=str(copy)).fitted([])
         (width,) = inputs.shape["input_ids"]
         made = arranged(known, self._texts(rows), {}, rows.place, length=width)
-        return made.inputs(made.ids(width), made.mask(width))
+        return made.inputs(width)
 
     def _texts(self, rows: Rows, beside: tuple[str, ...] = ()) -> list[tuple[str, str]]:
         """Returns the text of each row, and its answer, if it has one. beside: further columns that must be there."""

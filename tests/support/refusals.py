@@ -15,6 +15,11 @@ def problems(raw: Any) -> dict[str, str]:
     return {problem.path: problem.text for problem in caught.value.problems}
 
 
+def told(raw: Any) -> str:
+    """All of them, a line each, as users see them."""
+    return "\n".join(f"{path}: {text}" for path, text in problems(raw).items())
+
+
 def problem(raw: Any) -> str:
     """The only one, as users see it."""
     ((path, text),) = problems(raw).items()
