@@ -6,8 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from raysim.cli.ending import refusing_wrong_runs
-from raysim.cli.options import By, RunFolder, RunFolders, Split, to_location
+from raysim.cli.command import By, RunFolder, RunFolders, Split, refusing_wrong_runs, to_location
 from raysim.cli.watch import ls
 from raysim.runs.result import Result
 from results import load, open_run, summary

@@ -13,8 +13,8 @@ import typer
 from actors import MissingResources
 from raysim.cli.analyse import compare, export, plot, report, show
 from raysim.cli.check import check, schema, test
+from raysim.cli.command import tell
 from raysim.cli.doctor import doctor
-from raysim.cli.ending import tell
 from raysim.cli.new import new, scenarios
 from raysim.cli.parts import list_parts
 from raysim.cli.run import fork, resume, run

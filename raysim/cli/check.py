@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from raysim.cli.ending import refuse
-from raysim.cli.options import Overrides, ScenarioFiles
+from raysim.cli.command import Overrides, ScenarioFiles, refuse
 from raysim.laws.subject import Subject
 from raysim.parts.errors import Problem, ScenarioError
 from raysim.parts.own import WrongClass

@@ -9,8 +9,7 @@ from rich.filesize import decimal
 from rich.text import Text
 
 from actors import OnNode
-from raysim.cli.ending import ending_by_signals, refuse
-from raysim.cli.options import Address, Overrides
+from raysim.cli.command import Address, Overrides, ending_by_signals, refuse
 from raysim.parts.errors import ScenarioError
 from raysim.runs.inspection import guarantee
 from raysim.runs.nodes import Node, differences, examined

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from raysim.cli.check import proposals
-from raysim.cli.ending import refuse
+from raysim.cli.command import refuse
 from results.disk import writing
 
 FOLDER = Path(__file__).parents[2] / "scenarios"  # beside the package `raysim`, in a checkout as in an installation

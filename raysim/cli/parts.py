@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Column, Table
 from rich.text import Text
 
-from raysim.cli.ending import refuse
+from raysim.cli.command import refuse
 from raysim.laws.subject import own_part
 from raysim.parts.errors import nearest
 from raysim.parts.own import WrongClass

@@ -1,6 +1,7 @@
 """The command `sweep`: it shows a line for each run in progress, then how the runs ended."""
 
 import os
+import time
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,12 +11,9 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from raysim.cli.display import hint
-from raysim.cli.ending import ending_by_signals, refuse
-from raysim.cli.hint import CommandClock
-from raysim.cli.options import Address, Out
-from raysim.observers import Lines
-from raysim.observers.live import Bar, bars
+from raysim.cli.command import Address, Out, ending_by_signals, refuse
+from raysim.cli.run import hint
+from raysim.observers.observer import Bar, Lines, bars
 from raysim.parts.errors import ScenarioError
 from raysim.runs.continuing import OutOfDate
 from raysim.sweep import load_sweep
@@ -76,7 +74,7 @@ def _carry_out(plan: Plan, folder: Path, where: dict[str, Any]) -> bool:
 
 def _run_all(console: Console, plan: Plan, folder: Path, **where: Any) -> bool:
     """Runs all scenarios, with a line for each run in progress, and a line for each that has ended."""
-    scenarios, clock = plan.scenarios(), CommandClock()
+    scenarios, began = plan.scenarios(), time.perf_counter()
     names = labels(scenarios)
     outcomes: dict[int, RunOutcome] = {}
     with bars(console, transient=True) as shown:
@@ -97,7 +95,7 @@ def _run_all(console: Console, plan: Plan, folder: Path, **where: Any) -> bool:
     for place, outcome in failed:
         _show_failure(console, names[place], outcome)
     ran = [one.folder for one in outcomes.values() if one.folder and one.status == "finished"]
-    hint(clock.sooner(*ran, processes=min(len(ran), os.cpu_count() or 1)))
+    hint(began, ran, processes=min(len(ran), os.cpu_count() or 1))
     console.print(f"compare them with [bold]raysim compare {escape(as_word(folder))}", soft_wrap=True)
     return not failed
 

@@ -14,8 +14,7 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from raysim.cli.ending import refuse, refusing_wrong_runs
-from raysim.cli.options import FolderOfRuns
+from raysim.cli.command import FolderOfRuns, refuse, refusing_wrong_runs
 from results.listing import lines
 from results.load import Folder, readable
 from results.reader import NoRuns

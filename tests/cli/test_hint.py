@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
-from raysim.cli import hint
-from raysim.cli.hint import CommandClock, JobTimes
+from raysim.cli import run
+from raysim.cli.run import hint
 
 
 def tasks(*rows: tuple[str, float, float]) -> pa.Table:
@@ -16,36 +16,35 @@ def tasks(*rows: tuple[str, float, float]) -> pa.Table:
     return pa.table({"worker": workers, "started_s": starts, "seconds": took})
 
 
-BESIDE = tasks(("client-0", 0.0, 2.0), ("client-1", 1.0, 2.0), ("server-0", 3.0, 0.5), ("client-0", 5.0, 1.0))
-AFTER = tasks(("client-0", 0.0, 2.0), ("server-0", 3.0, 0.5), ("client-0", 5.0, 1.0))
-
-
-def test_jobs_of_two_workers_count_once_where_they_are_at_work_side_by_side() -> None:
-    assert JobTimes.of([BESIDE]) == (5.5, 4.5, 2)
-    assert JobTimes.of([AFTER]) == (3.5, 3.5, 1)
-    assert JobTimes.of([BESIDE, AFTER]) == (9.0, 8.0, 2)
+TABLES = {
+    "beside": tasks(("client-0", 0.0, 2.0), ("client-1", 1.0, 2.0), ("server-0", 3.0, 0.5), ("client-0", 5.0, 1.0)),
+    "after": tasks(("client-0", 0.0, 2.0), ("server-0", 3.0, 0.5), ("client-0", 5.0, 1.0)),
+}
 
 
 @pytest.mark.parametrize(
-    ("table", "took", "processes", "told"),
+    ("folders", "took", "processes", "told"),
     [
-        (BESIDE, 20.0, None, "jobs took 4.5 of 20.0 s, and Ray the rest; --local 2 would save up to 15.5 s"),
-        (AFTER, 20.0, None, "jobs took 3.5 of 20.0 s, and Ray the rest; --inline would save up to 16.5 s"),
-        (BESIDE, 20.0, 2, "jobs took 2.8 of 20.0 s, and Ray the rest; --inline would save up to 17.2 s"),
-        (BESIDE, 8.0, None, None),
+        ("beside", 20.0, None, "jobs took 4.5 of 20.0 s, and Ray the rest; --local 2 would save up to 15.5 s"),
+        ("after", 20.0, None, "jobs took 3.5 of 20.0 s, and Ray the rest; --inline would save up to 16.5 s"),
+        ("beside", 20.0, 2, "jobs took 2.8 of 20.0 s, and Ray the rest; --inline would save up to 17.2 s"),
+        ("beside after", 20.0, None, "jobs took 8.0 of 20.0 s, and Ray the rest; --local 2 would save up to 12.0 s"),
+        ("beside", 8.0, None, None),
     ],
 )
-def test_what_would_be_sooner_follows_from_measured_times(
-    table: pa.Table, took: float, processes: int | None, told: str | None, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("own", [True, False])
+def test_what_would_be_sooner_than_a_ray_of_its_own_follows_from_measured_times(
+    folders: str,
+    took: float,
+    processes: int | None,
+    told: str | None,
+    own: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setitem(sys.modules, "actors.placement", SimpleNamespace(started_here=lambda: True))
-    monkeypatch.setattr(hint, "Result", lambda folder: SimpleNamespace(table=lambda name: table))
-    times = iter([100.0, 100.0 + took])
-    monkeypatch.setattr("time.perf_counter", lambda: next(times))
-    found = CommandClock().sooner(Path("run"), processes=processes)
-    assert found == (told and f"{told}, with the same numbers")
-
-
-def test_nothing_is_said_of_a_ray_that_was_there_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "actors.placement", SimpleNamespace(started_here=lambda: False))
-    assert CommandClock().sooner(Path("run")) is None
+    """Jobs of two workers count once where they are at work side by side. Nothing is said of a Ray that was there."""
+    monkeypatch.setitem(sys.modules, "actors.placement", SimpleNamespace(started_here=lambda: own))
+    monkeypatch.setattr(run, "Result", lambda folder: SimpleNamespace(table=lambda name: TABLES[str(folder)]))
+    monkeypatch.setattr("time.perf_counter", lambda: 100.0 + took)
+    hint(100.0, [Path(folder) for folder in folders.split()], processes)
+    assert capsys.readouterr().out.strip() == (f"{told}, with the same numbers" if told and own else "")

@@ -111,7 +111,7 @@ def test_a_signal_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
     path = write(tmp_path, quadratic([1.0, 3.0], "fedavg", {"dispatch": {"per_round": 2}}, 2))
     code = (
         "import signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
-        "from raysim.cli.ending import ending_by_signals\n"
+        "from raysim.cli.command import ending_by_signals\n"
         "with ending_by_signals(): signal.raise_signal(signal.SIGHUP); print('goes on')"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

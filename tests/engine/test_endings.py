@@ -10,7 +10,7 @@ import pytest
 from conftest import PYTHONPATH
 from waiting import PATIENT_S
 
-from raysim.cli.ending import ENDING, ending_by_signals
+from raysim.cli.command import ENDING, ending_by_signals
 from results import open_run
 
 

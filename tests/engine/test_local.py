@@ -21,7 +21,7 @@ from waiting import until
 
 import raysim
 from actors import Group, JobFailed, LocalPool, MissingResources, finished
-from raysim.cli.options import place_of
+from raysim.cli.command import place_of
 from raysim.engine.progress import Progress
 from results import open_run
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from conftest import digits
 
-from raysim.cli.ending import ending_by_signals
+from raysim.cli.command import ending_by_signals
 from raysim.engine.progress import Progress
 from raysim.runs.run import run
 from raysim.scenario import parse_scenario
