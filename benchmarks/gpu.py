@@ -173,10 +173,10 @@ def work(jobs: dict[str, Job], cases: Sequence[Case], out: str) -> None:
     import torch
 
     import raysim
-    from raysim.runs.place import connect
+    from raysim.runs.place import RunPlace
 
     if any(case.actors for case in cases):
-        connect([raysim.parse_scenario(jobs[case.job].scenario(case, Path(out))) for case in cases])
+        RunPlace().connect([raysim.parse_scenario(jobs[case.job].scenario(case, Path(out))) for case in cases])
     for case in cases:
         try:
             result = raysim.run(jobs[case.job].scenario(case, Path(out)), out=out, inline=not case.actors)

@@ -2,8 +2,7 @@
 
 from results.columns import is_wall
 from results.disk import CannotWrite
-from results.ending import this_process
-from results.info import NotARun
+from results.info import NotARun, this_process, write_json
 from results.keys import UnknownKey
 from results.load import load
 from results.location import UnknownLocation
@@ -12,7 +11,7 @@ from results.reader import Run, open_run
 from results.runs import Runs
 from results.schemas import TABLES
 from results.summary import Summary, summary
-from results.writer import Writer, write_json
+from results.writer import Writer
 
 __all__ = [
     "TABLES",

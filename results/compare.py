@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from results.chance import context
 from results.counted import Values, counted_runs, counting, key_axes, note_short
 from results.groups import described
 from results.measure import Measure
-from results.ranking import Marks, marks, unlike
+from results.ranking import Marks, context, marks, unlike
 from results.reader import Run
 from results.run_set import RunSet
 from results.score import Censored, Numbers, score
@@ -24,30 +23,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The result of comparing runs."""
+    """The result of comparing runs, group by group or, where `paired`, seed by seed, see `results.paired`."""
 
     frame: pd.DataFrame
     """One row for each group and metric. Columns: the group's keys; metric; mean; std, the sample standard deviation
     over runs, NaN for one run; runs, how many have the number; missing, how many do not. With targets also censored,
     how many runs have not reached one: their cost is above what they have spent, with which they count in the mean, so
     that it is a lower bound, and has no std. best, whether it is the best mean of its metric and its values of
-    `columns`; p, of the test against that one, Holm-corrected, see `results.ranking`, NaN where nothing was tested."""
+    `columns`; p, of the test against that one, Holm-corrected, see `results.ranking`, NaN where nothing was tested.
+    Where `paired`, a row for each case and metric: the keys' values, of lists of parts their names, such as
+    top_k+quantise, where these tell cases apart; baseline; metric; the fields of Difference; and
+    p_holm: p, corrected over all cases of the metric (Holm 1979)."""
     by: tuple[str, ...]
     """The keys whose values make rows."""
-    columns: tuple[str, ...]
-    """The keys whose values make columns."""
     measure: Measure
     notes: tuple[str, ...]
     """A line for each run that does not count, with the reason, and for each unfinished run that does. Runs without
     any of the metrics share one."""
+    columns: tuple[str, ...] = ()
+    """The keys whose values make columns."""
+    paired: bool = False
     context: tuple[str, ...] = ()
     """Lines to read it by: what is not comparable, and what constant predictions and first evaluations score, see
-    `results.chance`."""
+    `results.ranking`."""
     names: Mapping[tuple[str, ...], str] = field(default_factory=dict)
     """The name of the scenarios of each row, by its values as texts; empty where they have several. No names where `by`
     was given, or where all are the same."""
     what: Mapping[tuple[str, ...], str] = field(default_factory=dict)
-    """The values of keys in which each row differs from most others; where `by` has `name`, of all keys that differ."""
+    """The values of keys in which each row differs from most others; where `by` has `name`, of all keys that differ. Of
+    pairs, also of each baseline, and empty unless `by` has `name`."""
     usual: str = ""
     """The values that more than half of the rows have, which `what` leaves out."""
 
@@ -72,7 +76,7 @@ def compare(
     told = [*unlike(ordered, [*numbers], measure), *context(ordered, groups, numbers, measure)]
     names, what, usual = about(counted, rows, heads, groups)
     names = names if by is None and len({*names.values()}) > 1 else {}
-    return Comparison(frame, tuple(rows), tuple(heads), measure, tuple(notes), tuple(told), names, what, usual)
+    return Comparison(frame, tuple(rows), measure, tuple(notes), tuple(heads), False, tuple(told), names, what, usual)
 
 
 def about(

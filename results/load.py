@@ -5,8 +5,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from results.ending import Status
-from results.info import NotARun
+from results.info import NotARun, Status
 from results.location import location, reaching, why
 from results.reader import NoRuns, Run
 from results.run_set import READERS

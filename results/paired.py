@@ -8,10 +8,8 @@ interval is narrower than one from two groups of seeds that have nothing in comm
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from results.compare import about
+from results.compare import Comparison, about
 from results.counted import Values, beyond, counted_runs, counting, key_axes, members, note_short
 from results.groups import with_names_of_parts
 from results.info import range_of
@@ -22,32 +20,10 @@ from results.run_set import RunSet
 from results.score import Censored, score
 from results.texts import short_names, written
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-
-@dataclass(frozen=True)
-class Paired:
-    """The result of comparing runs seed by seed."""
-
-    frame: pd.DataFrame
-    """One row for each case and metric: the keys' values, of lists of parts their names, such as top_k+quantise, where
-    these tell cases apart; baseline, metric, the fields of Difference, and p_holm: p, corrected over all cases of the
-    metric (Holm 1979)."""
-    by: tuple[str, ...]
-    """The keys that tell cases apart."""
-    measure: Measure
-    notes: tuple[str, ...]
-    """A line for each run that does not count, with the reason."""
-    what: Mapping[tuple[str, ...], str]
-    """As in `results.compare.Comparison`: of each case and each baseline, by its values as texts. Empty unless `by` has
-    `name`."""
-    usual: str
-
 
 def paired(
     runs: RunSet, by: Iterable[str] | None, baseline: Sequence[str], measure: Measure, unfinished: bool
-) -> Paired:
+) -> Comparison:
     """Pairs each case with the baseline by seed; see `Runs.compare` for the arguments.
 
     Raises UnknownKey; NotARun; NotComparable where runs differ in more than their seed and the keys `by`, or where
@@ -77,7 +53,7 @@ def paired(
     frame = pd.DataFrame(rows)
     frame["p_holm"] = frame.groupby("metric", sort=False)["p"].transform(lambda values: holm(list(values)))
     _, what, usual = about(counted, keys, (), groups) if "name" in keys else ({}, {}, "")
-    return Paired(frame, tuple(keys), measure, tuple(dict.fromkeys(notes)), what, usual)
+    return Comparison(frame, tuple(keys), measure, tuple(dict.fromkeys(notes)), paired=True, what=what, usual=usual)
 
 
 # --- who is paired with whom ------------------------------------------------------------------------------------------

@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from results.ending import Status, state
-from results.info import CURE, NotARun, read_info, wrong_info
+from results.info import CURE, DamagedTable, NotARun, Status, ended_by, read_info, state, wrong_info
 from results.keys import Value, flatten
 from results.location import location
-from results.parts import part_files, rows_in, schema_of
 from results.schemas import TABLES, dictionary, require
-from results.tables import DamagedTable, again, check_schema, read_files
+from results.tables import again, check_schema, part_files, read_files, rows_in, schema_of
 from results.texts import as_word
 
 if TYPE_CHECKING:
@@ -111,6 +109,17 @@ class Run:
         if state(held) == "alive":
             return f"by process {held.get('pid')}, {written}"
         return f"on {held['host']} (pid {held.get('pid')}), cannot tell from here, {written}"
+
+    @property
+    def ended_early(self) -> str | None:
+        """Why it ended before a key of `run` ended it; None if it did not."""
+        return None if ended_by(self.info) else self.info.get("ended_early")
+
+    @property
+    def why(self) -> str:
+        """Why it failed or ended early, or what is known of one that is under way or was killed, in a line."""
+        error = next(filter(str.strip, (self.info.get("error") or "").splitlines()), None)
+        return error or self.ended_early or self.diverged or self.note or ""
 
     @property
     def keys(self) -> dict[str, Value]:

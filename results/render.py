@@ -13,7 +13,6 @@ from rich.table import Table
 from rich.text import Text
 
 from results.compare import Comparison
-from results.paired import Paired
 from results.text_table import TextTable, text_table
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ _WORDS = 24  # letters of words in a line, at least
 _WHOLE = re.compile(r"\n|(?<!±) +(?!±)")  # between what stays in one line
 
 
-def render(comparison: Comparison | Paired, format: str, percent: bool = False, width: int = 80) -> RenderableType:
+def render(comparison: Comparison, format: str, percent: bool = False, width: int = 80) -> RenderableType:
     """Renders a comparison as `table`, for a terminal, or as text: `markdown`, `latex` or `csv`.
 
     percent: whether to give accuracies in percent; csv always gives fractions. width: of the terminal, in letters.

@@ -10,14 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from results.compare import Comparison, compare
-from results.listing import lines
 from results.location import location
 from results.measure import Budget, Measure, NotComparable
-from results.paired import Paired
 from results.paired import paired as pair
 from results.run_set import RunSet
 from results.score import common_budget
-from results.views import view
+from results.views import lines, view
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,7 +95,7 @@ class Runs(RunSet):
         baseline: str | Iterable[str] = (),
         unfinished: bool = False,
         **how: Unpack[How],
-    ) -> Comparison | Paired:
+    ) -> Comparison:
         """Returns what `raysim compare` makes a table of, with its notes."""
         rows, heads, chosen = None if by is None else _listed(by), _listed(columns), _listed(baseline)
         if paired and heads:

@@ -13,14 +13,12 @@ from rich.filesize import decimal
 from rich.table import Column, Table
 from rich.text import Text
 
-from results.ending import Status, at
-from results.info import directions
+from results.info import Status, at, directions, ended_by
 from results.reader import Run
 from results.readings import MOMENT, WHAT, over_members
 from results.render import plain_table
 from results.schemas import TABLES
 from results.texts import count
-from results.views import ending
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,26 +76,26 @@ def summary(run: Run) -> Summary:
     found["privacy"] = guarantee_of(run.info.get("privacy"))
     found["digest"] = at(run.info, "digest", "run")
     facts = {name: text for name, text in found.items() if text}
-    return Summary(str(run.info.get("name") or run.id), ending(run).status, facts, _scores(evaluations, run.info))
+    return Summary(str(run.info.get("name") or run.id), run.standing, facts, _scores(evaluations, run.info))
 
 
 def _endings(run: Run, steps: int) -> dict[str, str | None]:
     """Returns how the run ended, and why."""
-    info, ended = run.info, ending(run)
-    idle = ended.status == "finished" and not steps
-    notes = [ended.note, "the server never stepped, so the model is still the initial one" if idle else None]
+    info = run.info
+    idle = run.over and not steps
+    notes = [run.note, "the server never stepped, so the model is still the initial one" if idle else None]
     left, best = info.get("left"), info.get("best")
     return {
         "note": "; ".join(filter(None, [*notes, *map(str, info.get("notes") or ())])),
         "error": info.get("error"),
-        "history": ended.history,
-        "ended by": ended.ended_by,
-        "ended early": ended.ended_early,
+        "history": run.history,
+        "ended by": ended_by(info),
+        "ended early": run.ended_early,
         "left": left and f"the model of step {left['step']}, virtual time {left['virtual_time']:g}",
         "best": best
         and f"{best['split']} {best['metric']} {best['value']:.4g} at step {best['step']}, in best.safetensors",
-        "diverged": ended.diverged,
-        "mostly helps": ended.cure if ended.diverged else None,
+        "diverged": run.diverged,
+        "mostly helps": run.diverged and Status.DIVERGED.cure,
     }
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from results.compare import Comparison
 from results.groups import with_names_of_parts
-from results.paired import Paired
 from results.ranking import LEVEL, SIGNIFICANT
 from results.texts import precision, short_names, spread, written
 
@@ -31,9 +30,9 @@ class TextTable(NamedTuple):
     """The same with all keys in one column, `what`; None where that would be no narrower."""
 
 
-def text_table(comparison: Comparison | Paired, percent: bool = False) -> TextTable:
+def text_table(comparison: Comparison, percent: bool = False) -> TextTable:
     """Lays out a comparison. percent: whether to give accuracies in percent, with one digit after the point."""
-    return _paired(comparison, percent) if isinstance(comparison, Paired) else _compared(comparison, percent)
+    return _paired(comparison, percent) if comparison.paired else _compared(comparison, percent)
 
 
 def _compared(comparison: Comparison, percent: bool) -> TextTable:
@@ -129,7 +128,7 @@ def _caption(comparison: Comparison, usual: int) -> Iterator[str]:
     yield from comparison.context
 
 
-def _paired(paired: Paired, percent: bool) -> TextTable:
+def _paired(paired: Comparison, percent: bool) -> TextTable:
     """Lays out differences: a row for each case and metric."""
     import pandas as pd
 

@@ -1,50 +1,29 @@
 """What is known of a run at a look, from little reading, whether it is over, under way, killed or damaged: the one view
-of runs that lists, the terminal and the live page show."""
+of runs that lists, the terminal and the live page show; and the lists themselves."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import groupby
 from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from results.ending import Status, ended_by
-from results.info import NotARun
+from results.groups import grouped
+from results.info import NotARun, Status
 from results.keys import Value
 from results.reader import Run
 from results.readings import WHAT, are_apart, over_members
+from results.run_set import RunSet
+from results.texts import count
 
-
-class Ending(NamedTuple):
-    """How a run stands, and all that is known of why it ended; None for what there is not."""
-
-    status: Status
-    ended_by: str | None  # the key of `run` that ended it, and its value, such as "run.until.bytes=1e+09"
-    diverged: str | None  # what was not finite first, and when
-    ended_early: str | None  # why it ended before a key of `run` ended it
-    error: str | None  # the first line of the error with which it failed
-    history: str | None  # which run it is a fork of, and from which checkpoints it was resumed
-    note: str | None  # a remark on a run that is under way or was killed
-    cure: str  # what mostly helps; empty where nothing is wrong
-
-
-def ending(run: Run) -> Ending:
-    """Returns how a run stands, and why it ended."""
-    info, status = run.info, run.standing
-    by = ended_by(info)
-    return Ending(
-        status=status,
-        ended_by=by,
-        diverged=run.diverged,
-        ended_early=None if by else info.get("ended_early"),
-        error=next(filter(str.strip, (info.get("error") or "").splitlines()), None),
-        history=run.history,
-        note=run.note,
-        cure=(Status.DIVERGED if run.diverged else status).cure,
-    )
+Line = tuple[str, ...]
+_HEADS = ("run", "what", "status", "rounds", "t")
 
 
 class Curve(NamedTuple):
@@ -128,7 +107,7 @@ def view(run: Run, path: str = ".") -> View:
 
 
 def _read(run: Run, path: str) -> View:
-    info, ended = run.info, ending(run)
+    info = run.info
     steps = run.table("steps", ["round", "virtual_time", "up_bytes", "down_bytes", "elapsed_s"])
     columns = [*WHAT, "round", "virtual_time", "value"]
     evaluations = run.table("evaluations", columns, pc.is_valid(pc.field("value")))
@@ -138,8 +117,8 @@ def _read(run: Run, path: str) -> View:
     last, time = (pc.max(both[name]).as_py() for name in ("round", "virtual_time"))
     return View(
         path,
-        ended.status,
-        ended.error or ended.ended_early or ended.diverged or ended.note or "",
+        run.standing,
+        run.why,
         run,
         rounds=totals.get("rounds", 0 if last is None else last + 1),
         of=(scenario.get("run") or {}).get("rounds"),
@@ -165,3 +144,67 @@ def _first(curve: Curve) -> tuple[bool, ...]:
         *(curve.subject != subject for subject in ("global", "client", "peers")),
         *(curve.split != split for split in ("test", "validation")),
     )
+
+
+# --- lists of runs ----------------------------------------------------------------------------------------------------
+
+
+def lines(views: Sequence[View]) -> tuple[Line, list[Line], list[str]]:
+    """Returns a line for each run that lies in the folder that was looked at, and one for each folder of runs in it.
+
+    Before them, it returns their heads, of which the last one is the metric, or `last` where metrics differ; and after
+    them a line for each run in the folder that did not go to its end, which says why.
+    """
+    names = labels(views)
+    found: list[Line] = []
+    reasons: list[str] = []
+    for name, group in groupby(views, lambda one: one.path.partition("/")[0]):
+        inside = list(group)
+        if [one.path for one in inside] == [name]:
+            one = inside[0]
+            time = "" if one.virtual_time is None else f"{one.virtual_time:.6g}"
+            found.append((name, names.get(one.path, ""), one.status, one.progress, time, *one.last))
+            reasons += [f"{name}: {one.why}"] if one.why and one.status != "running" else []
+        else:
+            found.append(_of_folder(name, inside))
+    metrics = {line[-2] for line in found} - {""}
+    if len(metrics) == 1:
+        return (*_HEADS, metrics.pop()), [(*line[:-2], line[-1]) for line in found], reasons
+    return (*_HEADS, "last"), [(*line[:-2], " ".join(line[-2:]).strip()) for line in found], reasons
+
+
+def labels(views: Sequence[View], seeds: bool = True) -> dict[str, str]:
+    """Returns, by a run's path, what tells it from the others: values of the keys in which they differ.
+
+    seeds: whether the seed is one of them.
+    """
+    runs = RunSet([one.run for one in views if one.run])
+    if not runs.runs:
+        return {}
+    groups, seeds = grouped(runs, named=False), seeds and "seed" in runs.varying
+    of = {run.id: group.label for group in groups.groups for run in group.runs}
+    return {
+        one.path: of[one.run.id] + (f", seed={one.run.info.get('seed')}" if seeds else "") for one in views if one.run
+    }
+
+
+def states(views: Iterable[View]) -> str:
+    """Says how many runs there are of each status."""
+    return ", ".join(f"{number} {status}" for status, number in Counter(one.status for one in views).items())
+
+
+def _of_folder(name: str, inside: Sequence[View]) -> Line:
+    """Returns the line of a folder, such as that of a sweep."""
+    rounds = [one.rounds for one in inside if one.rounds is not None]
+    times = [one.virtual_time for one in inside if one.virtual_time is not None]
+    ends = [(one.curves[0].label, one.curves[0].values[-1]) for one in inside if one.curves]
+    alike = len({label for label, _ in ends}) == 1
+    last = (ends[0][0], _range([value for _, value in ends], ".4g")) if alike else ("", "")
+    return f"{name}/", count(len(inside), "run"), states(inside), _range(rounds, "d"), _range(times, ".6g"), *last
+
+
+def _range(values: Sequence[float], form: str) -> str:
+    if not values:
+        return ""
+    low, high = (f"{end:{form}}" for end in (min(values), max(values)))
+    return low if low == high else f"{low} to {high}"

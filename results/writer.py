@@ -1,9 +1,8 @@
-"""Writes a run's tables and its run.json, and computes the digest of all rows."""
+"""Writes a run's tables, and computes the digest of all rows."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,11 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from results.columns import is_marked
-from results.disk import replacing
 from results.location import is_local, location
-from results.parts import compact, keep_first, last_serial, part_files, schema_of, write_part
 from results.rows import Row
 from results.schemas import OWN, ROWS, TABLES, with_own
+from results.tables import compact, keep_first, last_serial, part_files, schema_of, write_part
 
 BUFFER_ROWS = 50_000  # rows at which a buffer is written to disk
 FLUSH_S, STORE_FLUSH_S = 5.0, 30.0  # an object store gets larger files: each takes a request to write, and one to read
@@ -128,14 +126,6 @@ class Writer:
         self.flush()
         lines = [line for buffer in self._buffers.values() for line in buffer.digests()]
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()
-
-
-def write_json(folder: str | os.PathLike[str], info: dict[str, Any]) -> None:
-    """Writes `folder/run.json`. A reader sees the whole old text or the whole new one, never a mixture."""
-    path = location(folder) / "run.json"
-    text = json.dumps(info, indent=2, allow_nan=False) + "\n"
-    with replacing(path) as hidden:
-        hidden.write_text(text, encoding="utf-8")
 
 
 class _Buffer:

@@ -15,7 +15,7 @@ from peers_runs import peers
 import raysim
 from raysim.data import federate
 from raysim.runs.execution import Execution
-from results.ending import Status
+from results.info import Status
 
 
 def test_the_saved_tensors_make_the_module(simulate: Simulate) -> None:

@@ -12,7 +12,7 @@ from raysim.laws.subject import Subject
 from raysim.parts.errors import Problem, ScenarioError
 from raysim.parts.own import WrongClass
 from raysim.runs.inspection import inspect, unfit
-from raysim.runs.states import room, too_large
+from raysim.runs.room import room, too_large
 from raysim.scenario import Scenario
 from raysim.scenario.checks import notes_of
 from raysim.sweep import Plan, load_sweep

@@ -12,8 +12,7 @@ from actors import OnNode
 from raysim.cli.command import Address, Overrides, ending_by_signals, refuse
 from raysim.parts.errors import ScenarioError
 from raysim.runs.inspection import guarantee
-from raysim.runs.nodes import Node, differences, examined
-from raysim.runs.states import Room, states, too_large
+from raysim.runs.room import Node, Room, differences, examined, states, too_large
 from raysim.sweep import load_sweep
 from results.render import plain_table
 from results.texts import Terminal, count

@@ -111,7 +111,7 @@ def _carry_out(
     """
     console, began = Terminal(), time.perf_counter()
     with ending_by_signals():
-        place.connect(scenario)  # before the progress display starts, because Ray prints something
+        place.connect([scenario])  # before the progress display starts, because Ray prints something
         with _shown(console, scenario, f"starting in {place}", transient=dry) as observer:
             result = start(progress=False, observers=[observer])
         console.print(summary(result.run))

@@ -20,7 +20,7 @@ from raysim.sweep import load_sweep
 from raysim.sweep.batch import RunOutcome, labels, outcomes_of
 from raysim.sweep.expand import Plan
 from raysim.sweep.search import Trial, best, importances, search
-from results.ending import Status
+from results.info import Status
 from results.texts import Terminal, as_word, count
 
 

@@ -15,12 +15,11 @@ from rich.live import Live
 from rich.text import Text
 
 from raysim.cli.command import FolderOfRuns, refuse, refusing_wrong_runs
-from results.listing import lines
 from results.load import Folder, readable
 from results.reader import NoRuns
 from results.render import fitted, least_widths
 from results.texts import Terminal
-from results.views import View
+from results.views import View, lines
 
 
 def ls(folder: FolderOfRuns = Path("runs")) -> None:

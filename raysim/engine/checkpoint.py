@@ -27,9 +27,9 @@ from raysim.engine.rows import Happened
 from raysim.parts.errors import DamagedCheckpoint
 from raysim.terms import Wire
 from results.disk import replacing
+from results.info import DamagedTable
 from results.location import is_local, local_copy
-from results.parts import require_whole, rows_in
-from results.tables import DamagedTable
+from results.tables import require_whole, rows_in
 from results.texts import quoted
 
 HappenedT = TypeVar("HappenedT", bound=Happened)

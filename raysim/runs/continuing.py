@@ -18,7 +18,7 @@ from raysim.scenario.load import override_all
 from raysim.scenario.run_settings import TRAVELS, RunSettings, Until
 from results import Run, open_run
 from results.disk import require_folder
-from results.ending import state
+from results.info import state
 from results.keys import Value, flatten
 from results.location import is_local
 

@@ -16,14 +16,13 @@ from raysim.engine.saver import Saver
 from raysim.engine.simulation import Final, Simulation
 from raysim.parts.errors import DamagedCheckpoint
 from raysim.parts.part import as_lists
-from raysim.runs.models import digest, digests, save
 from raysim.runs.observing import NewRows
 from raysim.runs.order import RunOrder
 from raysim.runs.origin import kinds_of, what_differs, workers_of
-from raysim.runs.record import RunRecord
+from raysim.runs.record import RunRecord, digest, digests, save
 from results import CannotWrite, Writer
 from results.disk import replacing, require_space
-from results.ending import Status
+from results.info import Status
 
 LEAVE_S = 10.0  # seconds that workers of an interrupted run may take to hand over its last model
 

@@ -19,7 +19,7 @@ from raysim.scenario import Scenario
 from raysim.scenario.family_checks import MOST_ROUNDS
 from results import Run, open_run, this_process
 from results.disk import writing
-from results.ending import Status
+from results.info import Status
 from results.location import copy_folder, location
 from results.schemas import TABLES
 

@@ -16,7 +16,7 @@ from raysim.data.loaded import load
 from raysim.engine.families import family_of
 from raysim.parts.errors import BadInput, BadValue, Problem, located
 from raysim.parts.process import isolated
-from raysim.runs.states import States, states_of
+from raysim.runs.room import States, states_of
 from raysim.scenario import Scenario
 from raysim.terms import Shapes
 from results import Writer

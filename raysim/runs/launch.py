@@ -28,7 +28,7 @@ from raysim.scenario.block_checks import file_problems
 from raysim.workers.device import stand_in_bytes
 from results import CannotWrite
 from results.disk import require_folder, require_space, writing
-from results.ending import Status
+from results.info import Status
 from results.location import is_local
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from raysim.observers.observer import Callback, Observer, RunBegin, RunEnd, Watc
 from raysim.parts.errors import Problem, ScenarioError, StopRun
 from raysim.scenario import Scenario
 from raysim.scenario.load import no_faults
-from results.ending import why_early
+from results.info import why_early
 from results.schemas import require
 
 _log = logging.getLogger("raysim")

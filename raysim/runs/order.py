@@ -10,8 +10,9 @@ from actors import InlinePool, JobFailed, LocalPool, Pool
 from raysim.engine.checkpoint import Checkpoint
 from raysim.runs.record import RunRecord
 from raysim.scenario import Scenario
+from raysim.scenario.dependencies import code_changes
 from results import CannotWrite, this_process
-from results.ending import Status, state
+from results.info import Status, state
 from results.texts import as_word
 
 
@@ -49,7 +50,7 @@ class RunOrder:
             record = record.going_on(before, checkpoint, resumed=resumed)
         if not checkpoint and (earlier := before or self.past):
             what = "did the past of the other run again" if self.past else "began again"
-            record = record.beginning_again(earlier, what)
+            record = record.noting(*code_changes(earlier.content, record.content, what))
         return record
 
     def unwritten(self, problem: CannotWrite) -> JobFailed:

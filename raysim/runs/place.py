@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -60,10 +60,15 @@ class RunPlace:
             return f"{count(self.local, 'worker')} on this machine"
         return "this process" if self.inline else "Ray"
 
-    def connect(self, *scenarios: Scenario) -> None:
-        """Connects to Ray, if it is there, with room for those of the scenarios that need most."""
+    def connect(self, scenarios: Sequence[Scenario], at_once: int = 1) -> None:
+        """Connects to Ray, if runs are there. If it starts a local Ray, that is large enough for those that need most.
+
+        at_once: how many run at a time.
+        """
         if self.on_ray:
-            connect(scenarios, self.address)
+            from actors.connection import connect
+
+            connect([demand_of(scenario) for scenario in scenarios], self.address, at_once)
 
     @contextmanager
     def hired(self, scenario: Scenario) -> Iterator[Workforce | WithoutRay]:
@@ -71,12 +76,14 @@ class RunPlace:
 
         Raises MissingResources if there is no room for it.
         """
-        if self.on_ray:
-            self.connect(scenario)
-            with hired(scenario) as workforce:
-                yield workforce
-        else:
+        if not self.on_ray:
             yield WithoutRay(None if self.local is None else _gpus(scenario, self.local))
+            return
+        self.connect([scenario])
+        from actors.session import SESSION
+
+        with SESSION.hired(terms_of(scenario)) as workforce:
+            yield workforce
 
 
 class WithoutRay(NamedTuple):
@@ -165,26 +172,6 @@ def shutdown() -> None:
     """Ends the actors on Ray that wait for the next run of this process, which gives back what they have reserved."""
     if module := sys.modules.get("actors.session"):  # else there are none
         module.SESSION.shutdown()
-
-
-def connect(scenarios: Sequence[Scenario], address: str | None = None, at_once: int = 1) -> None:
-    """Connects to Ray before several runs. If it starts a local Ray, that is large enough for those that need most.
-
-    at_once: how many run at a time.
-    """
-    from actors.connection import connect as connect_to
-
-    connect_to([demand_of(scenario) for scenario in scenarios], address, at_once)
-
-
-def hired(scenario: Scenario) -> AbstractContextManager[Workforce]:
-    """Returns a context with actors for a run, on the Ray to which this process is connected.
-
-    Raises MissingResources if there is no room for them.
-    """
-    from actors.session import SESSION
-
-    return SESSION.hired(terms_of(scenario))
 
 
 def terms_of(scenario: Scenario) -> Terms:

@@ -1,8 +1,11 @@
-"""What run.json says of a run, as a type: `RunRecord`."""
+"""What a run leaves in its folder beside its tables: run.json, as a type, and models, with their digests."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import platform
+from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -10,13 +13,19 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
 from raysim.engine.checkpoint import Checkpoint
+from raysim.engine.simulation import Final
 from raysim.scenario import Scenario
 from raysim.scenario.block_checks import watts_of
 from raysim.scenario.dependencies import code_changes
-from results import write_json
-from results.ending import Status
-from results.info import read_info
+from results import NotARun, Run, write_json
+from results.disk import CannotWrite, replacing, require_space
+from results.info import Status, read_info
+from results.location import local_copy
 
 Block = dict[str, Any]
 VERSIONS = ("raysim", "numpy", "ray", "torch")
@@ -150,10 +159,6 @@ class RunRecord:
             machines=before.machines or None,
         )
 
-    def beginning_again(self, before: RunRecord, what: str) -> RunRecord:
-        """Returns it with a note of what has changed since an earlier record. what: was done in spite of that."""
-        return self.noting(*code_changes(before.content, self.content, what))
-
 
 @cache
 def installed(package: str) -> str | None:
@@ -167,3 +172,80 @@ def installed(package: str) -> str | None:
 def now() -> str:
     """Returns the current date and time in UTC, as ISO 8601."""
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def save(folder: Path, final: Final, entries: Sequence[tuple[str, tuple[int, ...], int]]) -> None:
+    """Writes model.safetensors and, if there are any, clients' own models and the best one beside it.
+
+    All hold flat vectors `w` and `buffers`, with a row for each peer or client if there are several. Their metadata
+    say where in `w` each parameter lies. entries: the name, shape and offset in `w` of each parameter.
+    """
+    parameters = json.dumps([list(entry) for entry in entries])
+    order = "parameters of four dimensions (O, I, H, W) are stored as (O, H, W, I), except by the model `module`"
+    metadata = {"parameters": parameters, "order": order}
+    for name, vectors in (("model", final.model), ("clients", final.clients), ("best", final.best)):
+        path = folder / f"{name}.safetensors"
+        if vectors is None:
+            path.unlink(missing_ok=True)  # that of an earlier end, before the run was extended
+            continue
+        require_space(folder, sum(vector.nbytes for vector in vectors.values()))
+        with replacing(path) as hidden:
+            hidden.touch()
+            mode = hidden.stat().st_mode  # as for all files of the run; the library would keep others from reading it
+            try:
+                save_file(vectors, hidden, metadata=metadata)
+                hidden.chmod(mode)
+            except SafetensorError as error:  # the library raises it for errors of the operating system, too
+                raise CannotWrite(path, str(error), True) from None
+
+
+def read(run: Run, which: str) -> dict[str, Any]:
+    """Returns the arrays in a file that a run leaves at its end. which: model, clients or best.
+
+    Raises FileNotFoundError before the end, and NotARun if the file is damaged. A run that is being extended has the
+    file of its earlier end.
+    """
+    left = run.info.get("digest" if run.status == "finished" else "left") or {}
+    name = f"{which}.safetensors"
+    if which not in left and run.status != "finished":
+        text = f"must be finished to have {name}, got a run that is {run.standing}, and left none"
+        raise FileNotFoundError(f"{run.folder}: {text}")
+    if which == "best" and which not in left:
+        raise FileNotFoundError(f"{run.folder}: must be a run with run.keep_best to have {name}, got one without")
+    file = run.folder / name
+    try:
+        with local_copy(file) as copy:
+            tensors = dict(load_file(copy))
+    except FileNotFoundError:
+        raise
+    except (SafetensorError, OSError) as error:
+        raise NotARun(f"{file}: must be a whole file of tensors, got {error}; run the scenario again") from error
+    known, found = left.get(which), digest_of(tensors)
+    if known not in (None, found):
+        text = f"must be as the run wrote it, with the digest {known} that run.json names, got {found}"
+        raise NotARun(f"{file}: {text}; copy it again from where it is whole, or run it again")
+    return tensors
+
+
+def digest(model: dict[str, np.ndarray], tables: str) -> dict[str, str]:
+    """Returns SHA-256 digests of the final model, of the tables, and of both together (`run`).
+
+    tables: the digest of the tables, which leaves out measured wall times. Runs with the same bits have equal digests.
+    """
+    parts = {"model": digest_of(model), "tables": tables}
+    return {**parts, "run": hashlib.sha256("".join(parts.values()).encode()).hexdigest()}
+
+
+def digests(final: Final) -> dict[str, str]:
+    """Returns the SHA-256 digest of each file of models that a run leaves, by its name without the suffix."""
+    files = {"model": final.model, "clients": final.clients, "best": final.best}
+    return {name: digest_of(vectors) for name, vectors in files.items() if vectors is not None}
+
+
+def digest_of(vectors: dict[str, np.ndarray]) -> str:
+    """Returns the SHA-256 of vectors by name."""
+    hashed = hashlib.sha256()
+    for key in sorted(vectors):
+        hashed.update(key.encode())
+        hashed.update(np.ascontiguousarray(vectors[key]).data)
+    return hashed.hexdigest()

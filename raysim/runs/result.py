@@ -10,8 +10,8 @@ import pyarrow as pa
 from raysim.models.part import ModelPart
 from raysim.parts.part import as_tuples
 from raysim.parts.process import isolated
-from raysim.runs.models import read
 from raysim.runs.origin import kept_code
+from raysim.runs.record import read
 from raysim.scenario.load import parse_block, read_back
 from raysim.terms import ModelKey, suffixed
 from results import NotARun, Run, Runs, open_run, summary

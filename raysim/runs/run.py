@@ -35,7 +35,7 @@ from raysim.scenario.load import scenario_of
 from raysim.scenario.run_settings import TRAVELS
 from results import Writer, open_run
 from results.disk import require_folder
-from results.ending import Status
+from results.info import Status
 from results.location import location
 
 _log = logging.getLogger("raysim")

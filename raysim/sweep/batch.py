@@ -13,6 +13,7 @@ from raysim.scenario import Scenario
 from raysim.scenario.load import scenario_of
 from raysim.sweep.expand import Plan, load_sweep
 from raysim.sweep.slots import Slots, open_slots
+from results.groups import telling
 from results.keys import flatten, varying
 from results.location import location
 
@@ -117,19 +118,13 @@ def labels(scenarios: Sequence[Scenario]) -> list[str]:
     """Returns a label for each scenario: its name, which ends with its case, its seed, and as many other keys as tell
     it from the others. What is the same for all is left out, unless all is."""
     keys = [flatten(scenario.resolved()) for scenario in scenarios]
-    telling: list[str] = []
-    for key in sorted(varying(keys), key=lambda key: (key != "name", key != "seed")):
-        if _distinct(keys, [*telling, key]) > _distinct(keys, telling):
-            telling.append(key)
-    telling.sort(key=lambda key: key == "seed")
+    differ = sorted(varying(keys), key=lambda key: (key != "name", key != "seed"))
+    chosen = telling(differ, [tuple(map(of_run.get, differ)) for of_run in keys])
+    chosen.sort(key=lambda key: key == "seed")
     return [
-        ", ".join(_spell(key, of_run[key]) for key in telling if key in of_run) or scenario.name
+        ", ".join(_spell(key, of_run[key]) for key in chosen if key in of_run) or scenario.name
         for of_run, scenario in zip(keys, scenarios, strict=True)
     ]
-
-
-def _distinct(keys: Sequence[dict[str, Any]], some: Sequence[str]) -> int:
-    return len({tuple(repr(of_run.get(key)) for key in some) for of_run in keys})
 
 
 def _spell(key: str, value: object) -> str:

@@ -9,9 +9,9 @@ are not run again, and the others continue from their checkpoints.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,13 +19,13 @@ import pyarrow.compute as pc
 
 from raysim.observers.observer import Watcher
 from raysim.parts.errors import Problem, ScenarioError
-from raysim.runs.continuing import EarlierRuns, OutOfDate
+from raysim.runs.continuing import EarlierRuns
 from raysim.runs.observing import observers_of
 from raysim.scenario import Scenario
 from raysim.sweep.batch import RunOutcome, attempt
 from raysim.sweep.expand import Plan
-from raysim.sweep.settings import Range, Search
-from raysim.sweep.slots import Slots, open_slots
+from raysim.sweep.settings import Range
+from raysim.sweep.slots import open_slots
 from results import open_run
 from results.location import location
 from results.readings import MOMENT, WHAT, over_members
@@ -68,14 +68,20 @@ def search(
     chosen = plan.scenarios() * settings.batch
     out = location(out)
     earlier = EarlierRuns(out)
+
+    def run(scenario: Scenario, label: str) -> RunOutcome:
+        own = observers_of(scenario, observers, one_of_several=True)
+        return attempt(slots, scenario, out, own, earlier.to_resume(scenario), label)
+
     with _quiet(), open_slots(chosen, inline=inline, address=address, parallel=parallel) as slots:
         for group in range(groups):
             study = _study(plan, group)
-            trier = _Trier(plan, settings, group, out, slots, earlier, observers)
             for first in range(0, settings.trials, settings.batch):
                 number = min(settings.batch, settings.trials - first)
                 asked = [study.ask(_distributions(settings.over)) for _ in range(number)]
-                tried = {trial.number: trial for _, trial in slots.each(trier, asked)}
+                tried = {
+                    trial.number: trial for _, trial in slots.each(partial(_tried, plan, group, earlier, run), asked)
+                }
                 for suggestion in asked:
                     _tell(study, suggestion, tried[suggestion.number])
                     yield tried[suggestion.number]
@@ -90,50 +96,37 @@ def best(trials: Sequence[Trial], plan: Plan) -> list[Trial]:
     return [of(trials, key=lambda trial: trial.score or 0.0) for trials in by_group]
 
 
-@dataclass(frozen=True)
-class _Trier:
-    """Tries suggestions for one group: runs its seeds one after another."""
+def _tried(
+    plan: Plan, group: int, earlier: EarlierRuns, run: Callable[[Scenario, str], RunOutcome], suggestion: optuna.Trial
+) -> Trial:
+    """Tries a suggestion for a group: runs its seeds one after another, or takes what they gave before.
 
-    plan: Plan
-    settings: Search
-    group: int
-    out: Path
-    slots: Slots
-    earlier: EarlierRuns
-    observers: Sequence[Watcher]
-
-    def __call__(self, suggestion: optuna.Trial) -> Trial:
-        outcomes: list[RunOutcome] = []
-        again: list[str] = []
-        scores: list[float] = []
-        for scenario in self.plan.groups(dict(suggestion.params))[self.group]:
-            found = self.earlier.find(scenario)
-            if isinstance(found, OutOfDate):
-                again.append(found.why)
-            outcome = self._run(scenario, None if isinstance(found, OutOfDate) else found, suggestion)
-            outcomes.append(outcome)
-            if outcome.status in ("stopped", "diverged", "failed"):
-                break
-            assert outcome.folder is not None
-            scores.append(_score(outcome.folder, self.settings.metric, scenario.evaluated_splits[0]))
-        last = outcomes[-1].status
-        status: str = last if last in ("stopped", "diverged", "failed") else "finished"
-        score = sum(scores) / len(scores) if status == "finished" else None
-        if status == "diverged" or (score is not None and math.isnan(score)):
-            status, score = "diverged", math.inf if self.plan.direction == "minimize" else -math.inf
-        values = dict(suggestion.params)
-        return Trial(self.group, suggestion.number, values, status, score, tuple(outcomes), tuple(again))
-
-    def _run(self, scenario: Scenario, folder: Path | None, suggestion: optuna.Trial) -> RunOutcome:
-        """Runs a scenario, or continues an early run of it. folder: where it has been run to its end before; None: it
-        has not."""
-        if folder:
-            run = open_run(folder)
-            return RunOutcome("diverged" if run.status == "diverged" else "done before", folder, run.diverged)
-        values = ", ".join(f"{key.rpartition('.')[2]}={value}" for key, value in suggestion.params.items())
-        label = f"{scenario.name}  trial {suggestion.number}: {values}, seed={scenario.seed}"
-        observers = observers_of(scenario, self.observers, one_of_several=True)
-        return attempt(self.slots, scenario, self.out, observers, self.earlier.to_resume(scenario), label)
+    run: runs a scenario, which has this label, or continues an early run of it.
+    """
+    outcomes: list[RunOutcome] = []
+    again: list[str] = []
+    scores: list[float] = []
+    values = dict(suggestion.params)
+    brief = ", ".join(f"{key.rpartition('.')[2]}={value}" for key, value in values.items())
+    for scenario in plan.groups(values)[group]:
+        found = earlier.find(scenario)
+        if isinstance(found, Path):
+            before = open_run(found)
+            outcome = RunOutcome("diverged" if before.status == "diverged" else "done before", found, before.diverged)
+        else:
+            again += [found.why] if found else []
+            outcome = run(scenario, f"{scenario.name}  trial {suggestion.number}: {brief}, seed={scenario.seed}")
+        outcomes.append(outcome)
+        if outcome.status in ("stopped", "diverged", "failed"):
+            break
+        assert outcome.folder is not None and plan.search is not None
+        scores.append(_score(outcome.folder, plan.search.metric, scenario.evaluated_splits[0]))
+    last = outcomes[-1].status
+    status: str = last if last in ("stopped", "diverged", "failed") else "finished"
+    score = sum(scores) / len(scores) if status == "finished" else None
+    if status == "diverged" or (score is not None and math.isnan(score)):
+        status, score = "diverged", math.inf if plan.direction == "minimize" else -math.inf
+    return Trial(group, suggestion.number, values, status, score, tuple(outcomes), tuple(again))
 
 
 @contextmanager

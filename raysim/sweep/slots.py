@@ -20,11 +20,11 @@ from raysim.runs.execution import Execution
 from raysim.runs.launch import carry_out, execution_of, launch
 from raysim.runs.observing import NewRows, Observing
 from raysim.runs.origin import Origin
-from raysim.runs.place import RunPlace, WithoutRay, connect, demand_of
+from raysim.runs.place import RunPlace, WithoutRay, demand_of
 from raysim.runs.result import Result
 from raysim.scenario import Scenario
 from results import this_process
-from results.ending import Status
+from results.info import Status
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -152,7 +152,7 @@ def open_slots(
         threads = max(scenario.resources.threads for scenario in scenarios)
         size = min(parallel or max((os.cpu_count() or 1) // threads, 1), len(scenarios))
     else:
-        connect(scenarios, address, parallel or 1)
+        RunPlace(address=address).connect(scenarios, parallel or 1)
         size = min(parallel or len(scenarios), MOST_THREADS)
     with closing(Slots(size, parallel, inline=inline)) as slots:
         yield slots

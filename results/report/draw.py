@@ -18,7 +18,6 @@ from results.groups import Groups
 _STRETCHES = 40  # stretches of rounds, or of virtual time, in a figure, at most
 _CLIENTS = 40  # in the figure of a timeline, and twice as many in a map, at most
 _PEERS = 200  # drawn, at most
-_LINKS = 300  # of a graph that changes, at most
 _PATTERNS = {"used": (0.95, ""), "discarded": (0.5, "//"), "dropped": (0.3, "xx"), "unfinished": (0.12, "--")}
 
 
@@ -170,12 +169,8 @@ def _blocks(axes: Axes, rows: pd.DataFrame, weights: Any, peers: int) -> None:
 
 
 def network(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:
-    """Draws who sends to whom in the first round or, where that changes, each link over time."""
-    sent = rows[["round", "source", column]].drop_duplicates()
-    of_each = sent.groupby(["round", "source"])[column].agg(frozenset)
-    if (of_each.groupby("source").nunique() > 1).any():
-        return _changing(axes, rows.drop_duplicates(["round", "source", column]), column)
-    first = rows["round"].min()
+    """Draws who sends to whom in the first round, and says by how many links if that changes."""
+    first, every = rows["round"].min(), rows.drop_duplicates(["source", column])
     edges = rows.loc[rows["round"] == first, ["source", column]].drop_duplicates()
     graph = nx.DiGraph(sorted(edges.itertuples(index=False, name=None)))
     both = all(graph.has_edge(b, a) for a, b in graph.edges)
@@ -191,25 +186,8 @@ def network(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:
         nx.draw_networkx(shown, at, ax=axes, with_labels=False, node_size=60, width=0.8, **colours)
         axes.set_aspect("equal")
     way = "Over each line both peers send." if both else "An arrow leads to the peer that is sent to."
-    return f"{len(graph)} peers, {graph.number_of_edges()} directed edges in round {first}. {way}"
-
-
-def _changing(axes: Axes, sent: pd.DataFrame, column: str) -> str:
-    """Draws the links of a graph that changes, each as a line, over time. sent: a row for each round and link."""
-    names = sent.groupby(["source", column]).ngroup()
-    count, rounds = names.max() + 1, sent["round"].max() + 1
-    every = -(-count // _LINKS)
-    shown = names % every == 0
-    bins = [np.arange(-(-count // every) + 1), np.linspace(0, rounds, min(rounds, 2 * _STRETCHES) + 1)]
-    used, *_ = np.histogram2d(names[shown] // every, sent["round"][shown], bins)
-    axes.imshow(used, aspect="auto", interpolation="none", cmap="Greys", vmin=0, extent=(0, rounds, len(used), 0))
-    axes.grid(False)
-    axes.set(xlabel="round", ylabel="link", yticks=[])
-    times = names.value_counts() / sent["round"].nunique()
-    some = f"One in {every} is shown, a line each, in order of senders." if every > 1 else "Each has a line."
-    share = f"was used in {times.min():.2%} to {times.max():.2%} of the rounds"
-    peers = len({*sent["source"], *sent[column]})
-    return f"{peers} peers, whose graph changes: {count} links, each of which {share}. {some}"
+    later = f" Later rounds have others: {len(every)} in all." if len(every) > len(edges) else ""
+    return f"{len(graph)} peers, {len(edges)} directed edges in round {first}. {way}{later}"
 
 
 def timeline(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:

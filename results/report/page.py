@@ -15,7 +15,6 @@ from results.counted import key_axes
 from results.disk import replacing
 from results.groups import Groups, grouped, text
 from results.keys import UnknownKey
-from results.listing import lines
 from results.measure import Measure, NotComparable
 from results.reader import open_run
 from results.readings import readings
@@ -26,7 +25,7 @@ from results.run_set import RunSet
 from results.score import common_budget
 from results.text_table import text_table
 from results.texts import count
-from results.views import view
+from results.views import lines, view
 from results.yaml import as_yaml
 
 

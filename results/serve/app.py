@@ -10,23 +10,32 @@ from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from aiohttp import web
 
 from results.groups import grouped
 from results.info import NotARun
-from results.listing import labels, states
 from results.load import Folder, readable
 from results.measure import NotComparable
 from results.reader import NoRuns
 from results.report.page import filled, headline, report
 from results.report.sections import CURVES, SECTIONS
 from results.runs import Runs
-from results.serve.guard import guarded
-from results.views import View
+from results.views import View, labels, states
 
 _LINE = 2**17  # bytes of an address, at most: it names the chosen runs
+# Nothing is fetched from elsewhere, no script but the page's own file runs, and no other page holds this one.
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; img-src data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": _POLICY,
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
 
 
 def application(folder: Path) -> web.Application:
@@ -122,3 +131,25 @@ def _report(runs: Folder, request: web.Request) -> str:
     sections = (CURVES,) if request.path == "/runs" else SECTIONS
     found = Runs([one.run for one in readable(views) if one.run])
     return report(found, sections=sections, **more).html
+
+
+@web.middleware
+async def guarded(
+    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    """Answers requests to names of this machine only: else a stranger's page whose name is made to mean this machine
+    could have the browser read runs for it."""
+    try:
+        at = urlsplit(f"//{request.host}")
+        name, _ = at.hostname, at.port
+    except ValueError:
+        return web.Response(status=400, text="The header Host must be a name or an address, and a port.\n")
+    if name not in ("localhost", "127.0.0.1", "::1"):
+        return web.Response(status=403, text=f"This server is not {name}; use 127.0.0.1.\n")
+    try:
+        answer = await handler(request)
+    except web.HTTPException as error:  # no such page, or another method than GET
+        error.headers.update(_HEADERS)
+        raise
+    answer.headers.update(_HEADERS)
+    return answer

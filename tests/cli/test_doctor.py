@@ -9,9 +9,8 @@ from command_line import QUICKSTART, command, process, write
 from conftest import digits
 
 from actors import OnNode
-from raysim.runs import states
-from raysim.runs.nodes import Examination, Node, differences
-from raysim.runs.states import Room, States, too_large
+from raysim.runs import room
+from raysim.runs.room import Examination, Node, Room, States, differences, too_large
 
 
 @pytest.fixture(autouse=True)
@@ -100,7 +99,7 @@ def test_states_that_cannot_fit_are_refused(tmp_path: Path, monkeypatch: pytest.
     answer = command("check", path, "--data")
     assert answer.exit_code == 2
     assert "data.clients: what clients keep must fit, got 30 clients x 2.6 kB = 76.8 kB" in answer.stderr
-    monkeypatch.setattr(states, "memory", lambda: (10_000, 1_000))
+    monkeypatch.setattr(room, "memory", lambda: (10_000, 1_000))
     answer = command("doctor", path, "--inline")
     assert answer.exit_code == 1
     assert "10.0 kB of memory; take fewer clients" in " ".join(answer.stdout.split())

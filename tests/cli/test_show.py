@@ -1,7 +1,6 @@
 """`raysim show`: a summary of a run."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from command_line import command
@@ -18,19 +17,6 @@ def test_show_sums_up_a_finished_run(simulate: Simulate) -> None:
     for text in ("digits  finished", "fedbuff, digits, 30 clients, mlp, seed 0", "global", "5 clients ", "accuracy"):
         assert text in answer.stdout
     assert "\nbest: selected on the test split, so it is too optimistic; " in answer.stdout
-
-
-def test_show_sums_up_a_killed_run(simulate: Simulate) -> None:
-    """It says running for ever, and has no digest, totals or model."""
-    result = simulate(digits())
-    gone = ("digest", "totals", "seconds", "parameters", "input_shape", "classes")
-    info: dict[str, Any] = {key: value for key, value in result.info.items() if key not in gone}
-    write_json(result.folder, {**info, "status": "running", "finished_at": None})
-    (result.folder / "model.safetensors").unlink()
-    answer = command("show", result.folder)
-    assert answer.exit_code == 0
-    assert "digits  running" in answer.stdout
-    assert "8 rounds" in answer.stdout
 
 
 def test_show_says_once_that_a_planned_budget_ended_a_run(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_a_disk_that_is_full_when_a_run_goes_on_fails_it_with_one_message(
         raise OSError(errno.ENOSPC, "Error writing bytes to file")
 
     with monkeypatch.context() as full, pytest.raises(raysim.RunFailed) as caught:
-        full.setattr("results.parts._write_groups", no_room)
+        full.setattr("results.tables._write_groups", no_room)
         raysim.resume(folder, inline=True)
     assert caught.value.where == "writing" and caught.value.traceback == ""
     assert "No space left on device" in str(caught.value)
@@ -134,7 +134,7 @@ def test_where_parts_cannot_be_merged_the_run_has_them_all_the_same(
         raise OSError(errno.ENOSPC, "Error writing bytes to file")
 
     monkeypatch.setattr("results.writer.BUFFER_ROWS", 20)
-    monkeypatch.setattr("results.parts._groups", no_room)
+    monkeypatch.setattr("results.tables._groups", no_room)
     result = raysim.run(scenario, out=tmp_path / "b", inline=True)
     assert result.digest == expected.digest
     assert len(result.run.files("updates")) > 1

@@ -17,7 +17,7 @@ import raysim
 from actors import MissingResources
 from raysim.engine.progress import Progress
 from raysim.runs.execution import Execution
-from results.ending import Status
+from results.info import Status
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("ray_session")]
 
@@ -97,10 +97,10 @@ def test_an_address_of_another_cluster_than_that_of_this_process_is_refused(tmp_
 def test_an_address_of_the_cluster_of_this_process_is_taken(address: str) -> None:
     import ray
 
-    from raysim.runs.place import connect
+    from raysim.runs.place import RunPlace
 
     host, _, port = ray.get_runtime_context().gcs_address.rpartition(":")
-    connect([raysim.parse_scenario(digits())], address.format(host=host, port=port))
+    RunPlace(address=address.format(host=host, port=port)).connect([raysim.parse_scenario(digits())])
 
 
 @pytest.mark.chaos

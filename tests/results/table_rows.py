@@ -31,31 +31,6 @@ def update(dispatch: Any, **changes: Any) -> dict[str, Any]:
     return row | changes
 
 
-def step(number: int, **changes: Any) -> dict[str, Any]:
-    row = {
-        "step": number,
-        "round": number,
-        "virtual_time": float(number),
-        "used": 2,
-        "discarded": 0,
-        "in_flight": 3,
-        "staleness_mean": 1.0,
-        "staleness_max": 2.0,
-        "up_bytes": 100,
-        "down_bytes": 200,
-        "samples": 20,
-        "seconds": 0.5,
-        "elapsed_s": 0.6 * number,
-    }
-    return row | changes
-
-
-def evaluation(number: int, subject: str, member: int | None, metric: str, value: float) -> dict[str, Any]:
-    when = {"step": number, "round": number, "virtual_time": float(number)}
-    what = {"subject": subject, "member": member, "split": "test", "metric": metric, "value": value, "samples": 10}
-    return when | what
-
-
 def written(folder: Path, rows: list[dict[str, Any]], flush_after: tuple[int, ...] = (), run: str = "r") -> Writer:
     """A writer that was given update rows, and flushed after those places."""
     writer = Writer(folder, run, flush_seconds=NEVER)

@@ -183,5 +183,8 @@ def test_a_schedule_is_one_value_beside_numbers(tmp_path: Path) -> None:
 
 def test_lists_of_parts_are_named_by_them(tmp_path: Path) -> None:
     for name, uplink in {"a": [], "b": [{"name": "top_k", "share": 0.1}, {"name": "half"}]}.items():
-        made(tmp_path / name, {**FEDAVG, "uplink": uplink}, [0.5])
+        for seed in range(2):
+            made(tmp_path / f"{name}{seed}", {**FEDAVG, "uplink": uplink, "seed": seed}, [0.5])
     assert [line.split()[0] for line in compare(tmp_path).stdout.splitlines()[1:3]] == ["none", "top_k+half"]
+    shown = compare(tmp_path, "--paired", "--format", "markdown").stdout
+    assert "| top_k+half | accuracy | 2 |" in shown and "minus uplink=none" in shown

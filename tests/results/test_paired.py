@@ -182,14 +182,6 @@ def test_names_of_cases_are_followed_by_what_they_are(tmp_path: Path) -> None:
     assert "minus name=sync (fedavg)" in answer.stdout
 
 
-def test_lists_of_parts_are_named_by_their_parts(tmp_path: Path) -> None:
-    for name, uplink in (("plain", []), ("sparse", [{"name": "top_k", "share": 0.1}])):
-        for seed in range(2):
-            made(tmp_path / f"{name}-{seed}", {"seed": seed, **FEDAVG, "uplink": uplink}, [0.5])
-    shown = command("compare", tmp_path, "--paired", "--format", "markdown").stdout
-    assert "| top_k | accuracy | 2 |" in shown and "minus uplink=none" in shown
-
-
 def test_a_baseline_is_named_as_tables_name_it(tmp_path: Path) -> None:
     """A list of parts by their names, a schedule as it is shown, and a key by its head."""
     falling = {"name": "exponential", "start": 0.1, "factor": 0.9, "over": "rounds", "warmup": 0.0, "warmup_from": 0.1}

@@ -8,7 +8,7 @@ import pytest
 from table_rows import ROWS, update, written
 
 from results import TABLES, NotARun, Run, Writer, open_run, write_json
-from results.parts import part_files
+from results.tables import part_files
 
 
 def test_columns_filter_and_pandas(tmp_path: Path) -> None:

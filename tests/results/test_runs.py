@@ -7,20 +7,16 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 from conftest import Simulate, digits, quadratic
+from reported_runs import evaluation
+from reported_runs import made as reported
 
-from results import NotARun, UnknownKey, Writer, load, write_json
-from results.rows import EvaluationRow
+from results import NotARun, UnknownKey, load
 
 
-def made(folder: Path, scenario: dict[str, Any], value: float = 0.5, run: str | None = None) -> Path:
+def made(folder: Path, scenario: dict[str, Any], value: float = 0.5, **info: Any) -> Path:
     """A run's folder, with one evaluation a round."""
-    writer = Writer(folder, run or folder.name)
-    when = {"virtual_time": 0.0, "subject": "global", "split": "test", "metric": "accuracy", "samples": 10}
-    for number in (1, 2):
-        writer.add(EvaluationRow(step=number, round=number, value=value * number, **when))
-    writer.close()
-    write_json(folder, {"run": run or folder.name, "name": "n", "status": "finished", "seed": 0, "scenario": scenario})
-    return folder
+    rows = {"evaluations": [evaluation(number, value * number) for number in (1, 2)]}
+    return reported(folder, rows, **{"scenario": scenario, **info})
 
 
 def test_keys_that_differ_become_columns_beside_the_rows(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import re
 import shutil
 import socket
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 from aiohttp import web
@@ -139,16 +139,6 @@ def test_runs_that_are_over_are_read_once_until_they_change(tmp_path: Path) -> N
     info = json.loads((folder / "run.json").read_text())
     (folder / "run.json").write_text(json.dumps({**info, "notes": ["another"]}))
     assert watched.look()[0] is not first
-
-
-def test_runs_on_a_store_are_served(tmp_path: Path) -> None:
-    from upath import UPath
-
-    folder: Any = UPath("memory://served/runs")
-    (folder / "r").mkdir(parents=True)
-    made_by_rows(folder / "r", rows(0.1, 0.5), {"run": {"rounds": 4}})
-    assert column(page(folder, "/"), "run") == ["r"]
-    assert "curves-accuracy-test-round" in page(folder, "/runs?run=r")
 
 
 def test_on_its_own_address_only_its_own_names_are_answered(tmp_path: Path) -> None:

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from reported_runs import Rows, evaluation, made, step
 from rich.console import Console
-from table_rows import NEVER, evaluation, step, update
+from table_rows import update
 
-from results import Run, Writer, open_run, summary, write_json
-from results.rows import EvaluationRow, StepRow, UpdateRow
+from results import Run, open_run, summary, write_json
 
 INFO = {
     "run": "r-1",
@@ -30,19 +30,22 @@ INFO = {
 
 
 def hand_made(folder: Path, info: dict[str, Any]) -> Run:
-    writer = Writer(folder, "r-1", flush_seconds=NEVER)
-    for number in (1, 2):
-        writer.add(StepRow(**step(number)))
-    for number, (status, staleness) in enumerate([("used", 0.0), ("used", 3.0), ("discarded", 9.0), ("dropped", 1.0)]):
-        writer.add(UpdateRow(**update(number, status=status, staleness=staleness)))
-    for number, accuracy, loss in ((0, 0.1, 2.0), (1, 0.5, 1.0), (2, 0.4, math.nan)):
-        writer.add(EvaluationRow(**evaluation(number, "global", None, "accuracy", accuracy)))
-        writer.add(EvaluationRow(**evaluation(number, "global", None, "loss", loss)))
-        writer.add(EvaluationRow(**evaluation(number, "global", None, "distance", 3.0 - number)))
-    for number, values in ((1, (0.75, 0.75)), (2, (0.25, 0.75))):
-        for client, value in enumerate(values):
-            writer.add(EvaluationRow(**evaluation(number, "client", client, "accuracy", value)))
-    writer.flush()
+    ends = (("used", 0.0), ("used", 3.0), ("discarded", 9.0), ("dropped", 1.0))
+    of_global = {"accuracy": (0.1, 0.5, 0.4), "loss": (2.0, 1.0, math.nan), "distance": (3.0, 2.0, 1.0)}
+    of_clients = {1: (0.75, 0.75), 2: (0.25, 0.75)}
+    rows: Rows = {
+        "steps": [step(number, 100, 0.6 * number) | {"down_bytes": 200} for number in (1, 2)],
+        "updates": [update(place, status=status, staleness=age) for place, (status, age) in enumerate(ends)],
+        "evaluations": [
+            *(evaluation(at, v, metric=metric) for metric, values in of_global.items() for at, v in enumerate(values)),
+            *(
+                evaluation(at, v, n, subject="client")
+                for at, values in of_clients.items()
+                for n, v in enumerate(values)
+            ),
+        ],
+    }
+    made(folder, rows)
     write_json(folder, info)
     return open_run(folder)
 

@@ -17,9 +17,9 @@ from conftest import ROOT
 from table_rows import ROWS, dispatches, update, written
 
 from results import TABLES, Run, Writer, is_wall, open_run, write_json
-from results.parts import part_files
 from results.rows import UpdateRow
 from results.schemas import columns_of, description_of
+from results.tables import part_files
 
 
 def test_every_table_has_the_common_columns_and_descriptions() -> None:
@@ -104,7 +104,7 @@ os._exit(9)
 
 
 def test_compaction_in_several_groups_keeps_the_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("results.parts.GROUP_ROWS", 4)
+    monkeypatch.setattr("results.tables.GROUP_ROWS", 4)
     rows = [update(k, status=("used", "dropped", "discarded")[k // 4]) for k in range(11)]
     written(tmp_path, rows, flush_after=(2, 5, 6, 9)).close()
     assert pq.ParquetFile(part_files(tmp_path, "updates")[0]).num_row_groups > 1
@@ -138,7 +138,7 @@ def test_a_kill_in_a_compaction_neither_loses_nor_doubles_rows(
     if removed is None:
         monkeypatch.setattr(pq.ParquetWriter, "write_table", killed_write)
     else:
-        monkeypatch.setattr("results.parts._remove", killed_remove)
+        monkeypatch.setattr("results.tables._remove", killed_remove)
     with pytest.raises(Killed):
         writer.close()
     monkeypatch.undo()

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from command_line import command
 
-from results import Run, ending, this_process, write_json
-from results.ending import state
+from results import Run, info, this_process, write_json
+from results.info import state
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_a_pid_that_was_given_again_is_not_taken_for_the_process() -> None:
 def test_a_number_says_something_only_where_it_counts(
     there: dict[str, str], expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ending, "_place", lambda: {"boot": "b1", "pids": "pid:[1]"})
+    monkeypatch.setattr(info, "_place", lambda: {"boot": "b1", "pids": "pid:[1]"})
     assert state({"host": socket.gethostname(), "pid": 2**30, "started": 1, **there}) == expected
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from raysim.observers.observer import Observer, RunBegin, RunEnd
 from results import Run
-from results.ending import why_early
+from results.info import why_early
 
 
 def retell(run: Run, observer: Observer) -> None:

@@ -367,8 +367,6 @@ class Kept(Tracker):
     """Keeps points, by the round in which they were sent, as a service would."""
 
     name: str = "kept"
-    fails: str | None = None
-    """The method that raises an exception."""
     _kept: dict[int, RoundPoint] = PrivateAttr(default_factory=dict)
     _sent: list[int] = PrivateAttr(default_factory=list)
 
@@ -382,20 +380,14 @@ class Kept(Tracker):
         return self._sent
 
     def open(self, run: RunBegin) -> int | None:
-        self._fail("open")
         return max(self._kept, default=None)
 
     def log(self, point: RoundPoint) -> None:
-        self._fail("log")
         self._kept[point.round] = point
         self._sent.append(point.round)
 
     def close(self, end: RunEnd) -> None:
-        self._fail("close")
-
-    def _fail(self, method: str) -> Any:
-        if self.fails == method:
-            raise ConnectionError("no answer")
+        pass
 
 
 class Lacking(Kept):
