@@ -12,8 +12,7 @@ bipartite, because exchanges that would block each other in a circle wait for th
 from typing import ClassVar
 
 from raysim.algorithms.peer import Inbox, Peer
-from raysim.algorithms.signatures import Task
-from raysim.terms import Record
+from raysim.algorithms.signatures import Record, Task
 
 
 class ADPSGD(Peer):

@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from raysim.algorithms.signatures import Tensor
+from raysim.parts.lazy import torch
 from raysim.parts.part import Count, OneOf, Positive
 from raysim.schedules import Schedulable
 
@@ -119,8 +120,6 @@ def scores(updates: Tensor, byzantine: int) -> Tensor:
 
     A step of Bulyan scores few updates; each then counts at least one neighbour.
     """
-    import torch
-
     # Not by matrix products, which lose small distances between long updates.
     distances = torch.stack([(updates - one).square().sum(1) for one in updates])
     nearest = max(len(updates) - byzantine - 2, 1)

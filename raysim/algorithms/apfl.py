@@ -8,10 +8,8 @@ takes part, before it trains, and is kept within 0 and 1.
 """
 
 from raysim.algorithms.fedavg import FedAvg, Weights
-from raysim.algorithms.signatures import Local, Model, Problems, Setting, Task, Tensor
-from raysim.parts.errors import Problem
+from raysim.algorithms.signatures import Local, Model, Problem, Problems, Record, Setting, Task, Tensor
 from raysim.parts.part import Fraction
-from raysim.terms import Record
 
 
 class APFL(FedAvg):

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from raysim.algorithms.signatures import Arrivals, Tensor
-from raysim.terms import Record
+from raysim.algorithms.signatures import Arrivals, Record, Tensor
+from raysim.parts.lazy import torch
 
 
 def anchor(place: int) -> str:
@@ -25,8 +25,6 @@ def empty(size: int, w: Tensor) -> Record:
     Each anchor is a separate entry, so that anchors that stay are not stored again at each step. At a free place,
     the anchor has no elements and the score is -1.
     """
-    import torch
-
     numbers = torch.zeros(size, dtype=torch.int64, device=w.device)
     return {
         **{anchor(place): w.new_empty(0) for place in range(size)},
@@ -84,8 +82,6 @@ class Anchors(NamedTuple):
         normalize: whether `scale` brings all anchors to the median of their norms (eq. 4). Norms of 0 do not count; the
         median of an even number of norms is the mean of the two in the middle.
         """
-        import torch
-
         here = [place for place in range(len(entries["score"])) if entries[anchor(place)].numel()]
         vectors = [entries[anchor(place)] for place in here]
         norms = torch.stack([vector.norm() for vector in vectors])
@@ -103,6 +99,4 @@ class Anchors(NamedTuple):
     def project(self, gradient: Tensor) -> Tensor:
         """Returns the gradient with respect to the coefficients, (m,), given that with respect to the parameters,
         (d,): its inner products with the normalised anchors (eq. 16)."""
-        import torch
-
         return torch.stack([vector @ gradient for vector in self.vectors]) * self.scale

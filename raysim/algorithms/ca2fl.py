@@ -10,9 +10,8 @@ spills to disk, instead of on the server, and a step needs two sums of the M cha
 """
 
 from raysim.algorithms.mifa import MIFA
-from raysim.algorithms.signatures import Arrivals, Direction, ServerTask
+from raysim.algorithms.signatures import Arrivals, Buffer, Direction, Population, Record, ServerTask
 from raysim.parts.part import Count
-from raysim.terms import Buffer, Population, Record
 
 
 class CA2FL(MIFA):

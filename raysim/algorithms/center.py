@@ -8,8 +8,7 @@ a break, set `run.rounds: 1`.
 """
 
 from raysim.algorithms.fed_ft import FedFT
-from raysim.algorithms.signatures import Arrivals, Local, Task
-from raysim.terms import Population, Record
+from raysim.algorithms.signatures import Arrivals, Local, Population, Record, Task
 
 
 class Center(FedFT):

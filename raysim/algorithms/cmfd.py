@@ -10,9 +10,8 @@ classes) here.
 """
 
 from raysim.algorithms.distillation import Distillation
-from raysim.algorithms.signatures import Tensor
+from raysim.algorithms.signatures import Record, Tensor
 from raysim.parts.part import Positive
-from raysim.terms import Record
 
 
 class CMFD(Distillation):

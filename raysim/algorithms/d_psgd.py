@@ -10,8 +10,7 @@ Differences from the paper: none. The gradient is that of one mini-batch at the 
 from typing import Literal
 
 from raysim.algorithms.peer import Inbox, Peer, beyond_one_step
-from raysim.algorithms.signatures import Problems, Setting, Task
-from raysim.terms import Record
+from raysim.algorithms.signatures import Problems, Record, Setting, Task
 
 
 class DPSGD(Peer):

@@ -8,8 +8,7 @@ weights `neighbours`.
 """
 
 from raysim.algorithms.peer import Inbox, Peer
-from raysim.algorithms.signatures import Task
-from raysim.terms import Record
+from raysim.algorithms.signatures import Record, Task
 
 
 class DecFedAvg(Peer):

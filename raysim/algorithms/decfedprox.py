@@ -9,9 +9,8 @@ so that nothing more has to travel; and any mixing weights are allowed.
 
 from raysim.algorithms.decfedavg import DecFedAvg
 from raysim.algorithms.peer import Inbox
-from raysim.algorithms.signatures import Task
+from raysim.algorithms.signatures import Record, Task
 from raysim.parts.part import NonNegative
-from raysim.terms import Record
 
 
 class DecFedProx(DecFedAvg):

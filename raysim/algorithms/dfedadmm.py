@@ -10,9 +10,8 @@ weights are allowed.
 
 from raysim.algorithms.decfedavg import DecFedAvg
 from raysim.algorithms.peer import Inbox
-from raysim.algorithms.signatures import Task
+from raysim.algorithms.signatures import Record, Task
 from raysim.parts.part import Positive
-from raysim.terms import Record
 
 
 class DFedADMM(DecFedAvg):

@@ -7,11 +7,9 @@ symmetric.
 """
 
 from raysim.algorithms.decfedavg import DecFedAvg
-from raysim.algorithms.signatures import Problems, Setting, Task
+from raysim.algorithms.signatures import Problem, Problems, Record, Setting, Task
 from raysim.local.optimizers import SGD
-from raysim.parts.errors import Problem
 from raysim.parts.part import Fraction
-from raysim.terms import Record
 
 
 class DFedAvgM(DecFedAvg):

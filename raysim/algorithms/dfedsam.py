@@ -7,10 +7,9 @@ Differences from the paper: one gossip step a round; the paper's DFedSAM-MGS has
 """
 
 from raysim.algorithms.decfedavg import DecFedAvg
-from raysim.algorithms.signatures import Local, Task
+from raysim.algorithms.signatures import Local, Record, Task
 from raysim.local.gradients import SAM, Gradient
 from raysim.parts.part import NonNegative
-from raysim.terms import Record
 
 
 class DFedSAM(DecFedAvg):

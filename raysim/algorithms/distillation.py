@@ -4,11 +4,9 @@ from abc import abstractmethod
 from typing import ClassVar, Literal
 
 from raysim.algorithms.peer import Inbox, Peer
-from raysim.algorithms.signatures import Problems, Setting, Task, Tensor
+from raysim.algorithms.signatures import Problem, Problems, Record, Setting, Task, Tensor
 from raysim.local import Local
-from raysim.parts.errors import Problem
 from raysim.parts.part import Positive, Samples
-from raysim.terms import Record
 
 
 class Distillation(Peer):

@@ -9,9 +9,8 @@ averaged uniformly.
 from typing import ClassVar, Literal
 
 from raysim.algorithms.fedavg import FedAvg, Weights
-from raysim.algorithms.signatures import Local, Task
+from raysim.algorithms.signatures import Local, Record, Task
 from raysim.parts.part import NonNegative
-from raysim.terms import Record
 
 
 class Ditto(FedAvg):

@@ -11,8 +11,7 @@ samples.
 from typing import ClassVar
 
 from raysim.algorithms.peer import Inbox, Peer, Weights, beyond_one_step
-from raysim.algorithms.signatures import Local, Model, Problems, Setting, Task, Tensor
-from raysim.terms import Record
+from raysim.algorithms.signatures import Local, Model, Problems, Record, Setting, Task, Tensor
 
 
 class DSGT(Peer):

@@ -13,8 +13,7 @@ weights, as there, and that all mix at once.
 
 from raysim.algorithms.extra import EXTRA
 from raysim.algorithms.peer import Inbox
-from raysim.algorithms.signatures import Task
-from raysim.terms import Record
+from raysim.algorithms.signatures import Record, Task
 
 
 class ExactDiffusion(EXTRA):

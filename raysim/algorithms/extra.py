@@ -13,8 +13,7 @@ the limit.
 from typing import ClassVar
 
 from raysim.algorithms.peer import Inbox, Peer, beyond_one_step, in_rounds_only
-from raysim.algorithms.signatures import Problems, Setting, Task
-from raysim.terms import Record
+from raysim.algorithms.signatures import Problems, Record, Setting, Task
 
 
 class EXTRA(Peer):

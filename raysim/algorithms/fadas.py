@@ -9,9 +9,8 @@ each coordinate; that factor is 1 by default.
 
 from raysim.algorithms.moving import Aggregating
 from raysim.algorithms.rules import Rule, ServerAMSGrad
-from raysim.algorithms.signatures import Arrivals, Direction, ServerTask
+from raysim.algorithms.signatures import Arrivals, Buffer, Direction, Population, Record, ServerTask
 from raysim.parts.part import Count
-from raysim.terms import Buffer, Population, Record
 
 
 class FADAS(Aggregating):

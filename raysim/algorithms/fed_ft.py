@@ -12,8 +12,7 @@ from typing import ClassVar
 
 from raysim.algorithms.fedavg import by_samples
 from raysim.algorithms.hybrid import Hybrid, needs_server_data
-from raysim.algorithms.signatures import Arrivals, Problems, Setting, Task
-from raysim.terms import Population, Record, Round
+from raysim.algorithms.signatures import Arrivals, Population, Problems, Record, Round, Setting, Task
 
 
 class FedFT(Hybrid):

@@ -12,9 +12,8 @@ from collections.abc import Callable
 from raysim.algorithms.central import needs_labels, needs_personal
 from raysim.algorithms.fedavg import FedAvg
 from raysim.algorithms.fedper import HEAD
-from raysim.algorithms.signatures import Local, Model, Problems, Setting, Task, Tensor
+from raysim.algorithms.signatures import Local, Model, Problems, Record, Setting, Task, Tensor
 from raysim.parts.part import NonNegative
-from raysim.terms import Record
 
 
 class FedRoD(FedAvg):

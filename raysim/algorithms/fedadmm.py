@@ -13,9 +13,8 @@ of a step.
 from typing import Literal
 
 from raysim.algorithms.central import Central
-from raysim.algorithms.signatures import Arrivals, Correction, Model, Task, Tensor, Trained
+from raysim.algorithms.signatures import Arrivals, Correction, Model, Population, Record, Round, Task, Tensor, Trained
 from raysim.parts.part import Positive
-from raysim.terms import Population, Record, Round
 
 
 class FedADMM(Central):

@@ -11,9 +11,8 @@ Differences from the paper: those of `fedadmm`. With mini-batches, e_i is measur
 from typing import ClassVar, Literal
 
 from raysim.algorithms.fedadmm import FedADMM
-from raysim.algorithms.signatures import Arrivals, Correction, Task, Tensor, Trained
+from raysim.algorithms.signatures import Arrivals, Correction, Record, Task, Tensor, Trained
 from raysim.parts.part import NonNegative, Positive
-from raysim.terms import Record
 
 
 class FedADMMIn(FedADMM):

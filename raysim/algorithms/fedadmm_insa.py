@@ -15,8 +15,8 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from raysim.algorithms.fedadmm_in import FedADMMIn
-from raysim.algorithms.signatures import Arrivals, Model, Task
-from raysim.terms import Population, Record
+from raysim.algorithms.signatures import Arrivals, Model, Population, Record, Task
+from raysim.parts.lazy import torch
 
 Factor = Annotated[float, Field(ge=1)]
 
@@ -57,8 +57,6 @@ class FedADMMInSa(FedADMMIn):
         }  # the penalty of the next update, and the one that the server's sums hold
 
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
-        import torch
-
         beta, last = state["beta"], state["last"]
         update, after = self._work(task, message["w"], state, beta, last)
         p = beta * (after["u"] - state["u"]).norm()

@@ -11,10 +11,10 @@ import math
 from typing import ClassVar
 
 from raysim.algorithms.fedavg import FedAvg
-from raysim.algorithms.signatures import Model, Task, Tensor
+from raysim.algorithms.signatures import Model, Record, Task, Tensor
 from raysim.local import Local
+from raysim.parts.lazy import torch
 from raysim.parts.part import Epochs, NonNegative, Share
-from raysim.terms import Record
 
 
 class FedALA(FedAvg):
@@ -52,8 +52,6 @@ class FedALA(FedAvg):
 
     def _weights(self, task: Task, state: Record) -> Tensor:
         """Returns the weights after steps W - eta g (received - own), each kept within 0 and 1."""
-        import torch
-
         settings = Local(lr=1.0, steps=1, batch_size=None).model_dump()  # so that a step is the gradient
         received, weights, own = task.received, state["weights"], state["w"]
         apart = self._higher(received) - self._higher(received.replace(w=own))

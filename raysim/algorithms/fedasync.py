@@ -8,10 +8,9 @@ Differences from the paper: none. Arrivals are mixed in one by one and in order,
 from typing import ClassVar, Literal
 
 from raysim.algorithms.central import Central
-from raysim.algorithms.signatures import Arrivals, Task
+from raysim.algorithms.signatures import Arrivals, Buffer, Population, Record, Task
 from raysim.algorithms.staleness import Polynomial, Staleness
 from raysim.parts.part import Fraction, NonNegative
-from raysim.terms import Buffer, Population, Record
 
 
 class FedAsync(Central):

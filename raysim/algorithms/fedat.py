@@ -12,10 +12,9 @@ from typing import ClassVar, Literal
 
 from raysim.algorithms.central import Central
 from raysim.algorithms.fedavg import by_samples
-from raysim.algorithms.signatures import Arrivals, Model, Problems, ServerTask, Setting, Task
+from raysim.algorithms.signatures import Arrivals, Model, Population, Problems, Record, Round, ServerTask, Setting, Task
 from raysim.parts.errors import Problem
 from raysim.parts.part import NonNegative
-from raysim.terms import Population, Record, Round
 
 
 class FedAT(Central):

@@ -8,9 +8,8 @@ Differences from the paper: none. A client's fine-tuned copy is made anew whenev
 from typing import ClassVar, Literal
 
 from raysim.algorithms.fedper import FedPer
-from raysim.algorithms.signatures import Local, Model, Task
+from raysim.algorithms.signatures import Local, Model, Record, Task
 from raysim.parts.part import Count
-from raysim.terms import Record
 
 
 class FedBABU(FedPer):

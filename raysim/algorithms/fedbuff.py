@@ -10,10 +10,9 @@ contribute twice to one buffer, because it can be picked again while its update 
 from functools import cache
 
 from raysim.algorithms.moving import Aggregating
-from raysim.algorithms.signatures import Arrivals, Direction, ServerTask
+from raysim.algorithms.signatures import Arrivals, Buffer, Direction, Population, Record, ServerTask
 from raysim.algorithms.staleness import Polynomial, Staleness
 from raysim.parts.part import Count, Positive
-from raysim.terms import Buffer, Population, Record
 
 
 class FedBuff(Aggregating):

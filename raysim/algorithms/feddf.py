@@ -21,10 +21,9 @@ from operator import add
 from typing import ClassVar, Literal
 
 from raysim.algorithms.hybrid import Hybrid
-from raysim.algorithms.signatures import Arrivals, Model, ServerTask, Task, Tensor
+from raysim.algorithms.signatures import Arrivals, Model, Population, Record, ServerTask, Task, Tensor
 from raysim.algorithms.staleness import Buffered
 from raysim.parts.part import Positive
-from raysim.terms import Population, Record
 
 
 class FedDF(Buffered, Hybrid):

@@ -22,6 +22,7 @@ from raysim.algorithms.hybrid import Hybrid
 from raysim.algorithms.signatures import Arrivals, Model, Problems, ServerTask, Setting, Tensor
 from raysim.algorithms.staleness import Polynomial, Staleness
 from raysim.parts.errors import Problem
+from raysim.parts.lazy import F, torch
 from raysim.parts.part import Count, Epochs, NonNegative, Positive
 from raysim.terms import Buffer, Population, Record, Round, SearchResult, ServerStep
 
@@ -86,8 +87,6 @@ class Feddle(Hybrid):
         return None
 
     def step(self, state: Record, arrivals: Arrivals, updates: Record, task: ServerTask) -> ServerStep:
-        import torch
-
         discounts = [self.staleness.of(arrival.staleness) for arrival in arrivals]
         entries, taken = atlas.admit(state, updates["delta"], arrivals, discounts, task.version)
         anchors = Anchors.of(entries, normalize=self.normalize)
@@ -133,8 +132,6 @@ class Feddle(Hybrid):
 
         fresh: the places of new anchors. size: what `_buffer` returned.
         """
-        import torch
-
         if self.fallback == "none":
             return torch.zeros_like(anchors.norms)
         used = anchors.places if self.fallback == "spread" else fresh
@@ -169,8 +166,6 @@ class Feddle(Hybrid):
 
         start: the model at the fallback.
         """
-        import torch
-
         features = task.features(start).flatten(1)
         shape = (task.classes, features.shape[1] + 1)
         fitted = head.clone() if head.shape == shape else features.new_zeros(shape)
@@ -200,12 +195,10 @@ class Feddle(Hybrid):
 
         One is the gradient on the server's data, the other that on the reference samples.
         """
-        from torch.nn.functional import cosine_similarity
-
         assert task.reference is not None
         own = _whole(aims, slope, task.batches(1, self.server_batch_size))
         reference = task.batches(1, self.server_batch_size, task.reference.all)
-        return cosine_similarity(own, _whole(aims, _slope(start, anchors, aims, task, None), reference), dim=0)
+        return F.cosine_similarity(own, _whole(aims, _slope(start, anchors, aims, task, None), reference), dim=0)
 
 
 def _slope(start: Model, anchors: Anchors, aims: Tensor, task: ServerTask, head: Tensor | None) -> Slope:
@@ -231,10 +224,9 @@ def _slope(start: Model, anchors: Anchors, aims: Tensor, task: ServerTask, head:
 
 def _surrogate(head: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
     """Returns the loss of a linear layer (labels, features + 1) that predicts labels from features (n, ...)."""
-    from torch.nn.functional import cross_entropy, linear
 
     def loss(features: Tensor, labels: Tensor) -> Tensor:
-        return cross_entropy(linear(features.flatten(1), head[:, :-1], head[:, -1]), labels)
+        return F.cross_entropy(F.linear(features.flatten(1), head[:, :-1], head[:, -1]), labels)
 
     return loss
 

@@ -10,9 +10,8 @@ the server's h, start at 0, as in the paper.
 from typing import ClassVar
 
 from raysim.algorithms.fedavg import FedAvg, Weights
-from raysim.algorithms.signatures import Arrivals, Direction, Model, ServerTask, Task
+from raysim.algorithms.signatures import Arrivals, Direction, Model, Population, Record, ServerTask, Task
 from raysim.parts.part import Positive
-from raysim.terms import Population, Record
 
 
 class FedDyn(FedAvg):

@@ -8,9 +8,8 @@ both from this round's outputs. The paper does not say whether f(x) is probabili
 """
 
 from raysim.algorithms.distillation import Distillation
-from raysim.algorithms.signatures import Task, Tensor
+from raysim.algorithms.signatures import Record, Task, Tensor
 from raysim.parts.part import Fraction, Positive
-from raysim.terms import Record
 
 
 class FedFADMM(Distillation):

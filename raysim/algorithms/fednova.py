@@ -9,10 +9,9 @@ experiments, and p_i are weights by the samples of the clients that reported.
 """
 
 from raysim.algorithms.fedavg import FedAvg
-from raysim.algorithms.signatures import Arrivals, Direction, Problems, ServerTask, Setting, Task, Tensor
+from raysim.algorithms.signatures import Arrivals, Direction, Problems, Record, ServerTask, Setting, Task, Tensor
 from raysim.local.optimizers import SGD
 from raysim.parts.errors import Problem
-from raysim.terms import Record
 
 
 class FedNova(FedAvg):

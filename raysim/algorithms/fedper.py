@@ -12,9 +12,8 @@ from pydantic import NonNegativeInt
 
 from raysim.algorithms.central import needs_personal
 from raysim.algorithms.fedavg import FedAvg
-from raysim.algorithms.signatures import Local, Model, Problems, Setting, Task
+from raysim.algorithms.signatures import Local, Model, Population, Problems, Record, Setting, Task
 from raysim.parts.part import Epochs, Unit
-from raysim.terms import Population, Record
 
 HEAD = 1  # the stream of the head's batches, so that the body sees the same batches whether heads are trained or not
 

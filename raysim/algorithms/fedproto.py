@@ -17,6 +17,7 @@ from raysim.algorithms.central import needs_labels
 from raysim.algorithms.signatures import Arrivals, Model, Problems, ServerTask, Setting, Task, Tensor, Trained
 from raysim.algorithms.staleness import Buffered
 from raysim.parts.errors import Problem
+from raysim.parts.lazy import F, torch
 from raysim.parts.part import NonNegative
 from raysim.terms import Population, Record
 
@@ -58,12 +59,10 @@ class FedProto(Buffered):
         return self.factors(arrivals)
 
     def update(self, task: Task, message: Record, state: Record) -> tuple[Record, Record]:
-        from torch.nn.functional import one_hot
-
         trained = self._train(task, message, state)
         trained.log()
         classes = task.predict(trained.model, task.x[:1]).shape[-1]
-        labels = one_hot(task.y.flatten(), classes).to(trained.w.dtype)
+        labels = F.one_hot(task.y.flatten(), classes).to(trained.w.dtype)
         sums = labels.T @ _embedded(task.embed(trained.model, task.x), task.y)
         return {"sums": sums, "counts": labels.sum(0)}, self.state_of(trained.model)
 
@@ -90,8 +89,6 @@ class FedProto(Buffered):
         return {**state, "prototypes": prototypes, "known": known}
 
     def personal(self, task: Task, message: Record, state: Record) -> Model | Callable[[Tensor], Tensor]:
-        import torch
-
         own, prototypes, known = self.own(task, state), message["prototypes"], message["known"]
         if self.predict == "model" or not len(known):
             return own

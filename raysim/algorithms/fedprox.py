@@ -8,9 +8,8 @@ proportional to n_i and averages uniformly.
 """
 
 from raysim.algorithms.fedavg import FedAvg
-from raysim.algorithms.signatures import Task
+from raysim.algorithms.signatures import Record, Task
 from raysim.parts.part import NonNegative
-from raysim.terms import Record
 
 
 class FedProx(FedAvg):

@@ -12,9 +12,8 @@ from typing import Annotated
 from pydantic import NonNegativeInt
 
 from raysim.algorithms.fedper import FedPer
-from raysim.algorithms.signatures import Task
+from raysim.algorithms.signatures import Record, Task
 from raysim.parts.part import Unit
-from raysim.terms import Record
 
 
 class FedRep(FedPer):

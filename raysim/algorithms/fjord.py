@@ -15,9 +15,9 @@ mean over the levels that a client draws from, and not of what it draws.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from raysim.algorithms.signatures import Arrivals, Direction, Local, Model, ServerTask, Task, Tensor
+from raysim.algorithms.signatures import Arrivals, Direction, Local, Model, Population, Record, ServerTask, Task, Tensor
 from raysim.algorithms.sliced import Sliced, levels_within
-from raysim.terms import Population, Record
+from raysim.parts.lazy import torch
 
 if TYPE_CHECKING:
     from raysim.local.many import Nested
@@ -57,8 +57,6 @@ class FjORD(Sliced):
         nested, draws = task.nested(levels[1:], rows), task.generator("widths")
 
         def step(x: Tensor, y: Tensor) -> tuple[Tensor, Sequence[Tensor]]:
-            import torch
-
             place = int(torch.randint(len(nested), (), generator=draws, device=draws.device))
             return distilled(nested, place, x, y, task) if self.distil else nested.gradients(place, x, y)
 

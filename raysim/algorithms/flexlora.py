@@ -12,8 +12,8 @@ do. W is never made: singular values are found in the space of the stacked facto
 
 from raysim.algorithms.fedavg import by_samples
 from raysim.algorithms.low_rank import LowRank, outside, stacked, within
-from raysim.algorithms.signatures import Arrivals, ServerTask, Task, Tensor
-from raysim.terms import Record, Traffic, Trip
+from raysim.algorithms.signatures import Arrivals, Record, ServerTask, Task, Tensor, Traffic, Trip
+from raysim.parts.lazy import torch
 
 
 class FlexLoRA(LowRank):
@@ -46,8 +46,6 @@ def cut(left: Tensor, right: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:
     left: (outputs, k). right: (k, inputs). before: A as it was, whose rows stay where singular values are 0; there, the
     decomposition leaves the rows open, and another LAPACK would give other ones.
     """
-    import torch
-
     outer, core = torch.linalg.qr(left.double())
     inner, other = torch.linalg.qr(right.T.double())
     u, sizes, v = torch.linalg.svd(core @ other.T)

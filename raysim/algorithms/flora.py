@@ -17,6 +17,7 @@ from raysim.algorithms.fedavg import by_samples
 from raysim.algorithms.low_rank import LowRank, outside, stacked, within
 from raysim.algorithms.signatures import Arrivals, Model, Problems, ServerTask, Setting, Task
 from raysim.parts.errors import BadInput, Problem
+from raysim.parts.lazy import torch
 from raysim.terms import Population, Record, Traffic, Trip
 
 
@@ -53,8 +54,6 @@ class FLoRA(LowRank):
 
     def _renewed(self, task: Task) -> Model:
         """Returns the model that was received, with new adapters, as peft starts them."""
-        import torch
-
         model, draws = task.received, task.generator("flora")
         w = model.w.clone()
         for pair in model.pairs:

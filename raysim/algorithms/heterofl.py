@@ -13,9 +13,8 @@ of 0, and it has no part in the mean of their rows in the last layer, masked or 
 from collections.abc import Callable
 from typing import ClassVar, Literal
 
-from raysim.algorithms.signatures import Model, Task, Tensor
+from raysim.algorithms.signatures import Model, Record, Task, Tensor, TorchModule
 from raysim.algorithms.sliced import Sliced
-from raysim.terms import Record, TorchModule
 
 
 class HeteroFL(Sliced):

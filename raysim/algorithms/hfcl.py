@@ -13,8 +13,7 @@ from typing import ClassVar, Literal
 from raysim.algorithms.central import Central
 from raysim.algorithms.fedavg import by_samples
 from raysim.algorithms.hybrid import needs_server_data
-from raysim.algorithms.signatures import Arrivals, Problems, Setting, Task
-from raysim.terms import Population, Record, Round
+from raysim.algorithms.signatures import Arrivals, Population, Problems, Record, Round, Setting, Task
 
 
 class HFCL(Central):

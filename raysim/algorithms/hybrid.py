@@ -5,10 +5,9 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from raysim.algorithms.central import Central
-from raysim.algorithms.signatures import Model, Problems, Setting, Task
+from raysim.algorithms.signatures import Model, Problem, Problems, Setting, Task
 from raysim.local import Local
 from raysim.local.optimizers import OPTIMIZERS, Adam, Optimizer
-from raysim.parts.errors import Problem
 from raysim.parts.part import OneOf, Positive, Samples, Unit
 
 

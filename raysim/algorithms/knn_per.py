@@ -13,11 +13,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from raysim.algorithms.fedavg import FedAvg
-from raysim.algorithms.signatures import Arrivals, Problems, Setting, Task, Tensor
+from raysim.algorithms.signatures import Arrivals, Population, Problem, Problems, Record, Setting, Task, Tensor
 from raysim.algorithms.staleness import Buffered
-from raysim.parts.errors import Problem
+from raysim.parts.lazy import F, torch
 from raysim.parts.part import Count, Fraction, Positive
-from raysim.terms import Population, Record
 
 if TYPE_CHECKING:
     import numpy as np
@@ -70,7 +69,6 @@ class KNNPer(Buffered, FedAvg):
         return self.discounted(arrivals, "uniform" if self.weights == "uniform" else "samples")
 
     def personal(self, task: Task, message: Record, state: Record) -> Callable[[Tensor], Tensor]:
-        import torch
         from sklearn.neighbors import NearestNeighbors
 
         from raysim.local.outputs import predicted
@@ -96,18 +94,14 @@ class KNNPer(Buffered, FedAvg):
 
     def _vote(self, distances: Tensor, labels: Tensor, dimension: int, classes: int) -> Tensor:
         """Returns the neighbours' votes as probabilities, (queries, classes). distances, labels: (queries, k)."""
-        from torch.nn.functional import one_hot
-
         exponent = distances.square() / dimension if self.distance == "squared" else distances
         weights = (-exponent / self.scale).softmax(-1)  # far neighbours' weights would all underflow to 0
-        return (one_hot(labels, classes) * weights[..., None]).sum(1)
+        return (F.one_hot(labels, classes) * weights[..., None]).sum(1)
 
 
 def _points(embeddings: Tensor) -> NDArray[np.float32]:
     """Returns embeddings (n, dimension) for the search, which refuses numbers that are not finite. A model that has
     diverged gives such embeddings; they are moved so far away that they are nobody's neighbours."""
-    import torch
-
     far = torch.finfo(embeddings.dtype).max
     points: NDArray[np.float32] = embeddings.nan_to_num(far, far, -far).cpu().numpy()
     return points

@@ -7,8 +7,7 @@ CIKM 2024, Table 1. There is no equation to follow: a client trains its own mode
 from typing import ClassVar
 
 from raysim.algorithms.central import Central
-from raysim.algorithms.signatures import Arrivals, Task
-from raysim.terms import Population, Record, Round
+from raysim.algorithms.signatures import Arrivals, Population, Record, Round, Task
 
 
 class LocalOnly(Central):

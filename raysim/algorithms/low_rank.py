@@ -8,6 +8,7 @@ from raysim.algorithms.central import Central
 from raysim.algorithms.fedavg import by_samples
 from raysim.algorithms.signatures import Arrivals, Model, Problems, Setting, Task, Tensor
 from raysim.parts.errors import BadInput, Problem, nearest
+from raysim.parts.lazy import torch
 from raysim.parts.part import Count
 from raysim.terms import ModelSizes, Population, Record, Round, Trip
 
@@ -78,8 +79,6 @@ def stacked(pair: Pair, models: Tensor, arrivals: Arrivals) -> tuple[Tensor, Ten
 
     models: the parameters that clients sent, (n, d).
     """
-    import torch
-
     factors = [pair.factors(w) for w in models]
     shares = by_samples(arrivals)
     left = torch.cat([b for _, b in factors], 1)

@@ -9,9 +9,9 @@ training, in eval mode, and of samples without augmentation.
 
 from raysim.algorithms.central import needs_labels
 from raysim.algorithms.fedavg import FedAvg
-from raysim.algorithms.signatures import Model, Problems, Setting, Task, Tensor, Trained
+from raysim.algorithms.signatures import Model, Problems, Record, Setting, Task, Tensor, Trained
+from raysim.parts.lazy import F, torch
 from raysim.parts.part import NonNegative, Positive
-from raysim.terms import Record
 
 
 class MOON(FedAvg):
@@ -46,9 +46,6 @@ class MOON(FedAvg):
 
     def _contrasted(self, task: Task, last: Model) -> Trained:
         """Trains on l_sup + mu l_con, where l_con = -log(e^(near / tau) / (e^(near / tau) + e^(far / tau)))."""
-        import torch
-        from torch.nn.functional import cosine_similarity, softplus
-
         from raysim.local.outputs import predicted
 
         y = task.y
@@ -57,8 +54,8 @@ class MOON(FedAvg):
 
         def loss(output: Tensor, places: Tensor, embedding: Tensor) -> Tensor:
             z = predicted(embedding, y[places]).flatten(1)
-            near, far = (cosine_similarity(z, other[places]) for other in (received, before))
-            return task.loss(output, y[places]) + self.mu * softplus((far - near) / self.temperature).mean()
+            near, far = (F.cosine_similarity(z, other[places]) for other in (received, before))
+            return task.loss(output, y[places]) + self.mu * F.softplus((far - near) / self.temperature).mean()
 
         places = torch.arange(task.samples, device=y.device)
         return task.train(task.received, data=(task.x, places), loss=loss, embedded=True)

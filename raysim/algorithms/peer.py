@@ -12,9 +12,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Literal, NamedTuple
 
 from raysim.algorithms.central import Algorithm
-from raysim.algorithms.signatures import Model, Problems, Setting, Task, Tensor
-from raysim.parts.errors import Problem
-from raysim.terms import Record
+from raysim.algorithms.signatures import Model, Problem, Problems, Record, Setting, Task, Tensor
 
 Weights = Literal["mean", "pull", "push", "both", "symmetric"]
 

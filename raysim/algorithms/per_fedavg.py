@@ -12,10 +12,8 @@ Each step draws separate mini-batches for the inner step, for the gradient, and 
 from typing import Literal
 
 from raysim.algorithms.fedavg import FedAvg
-from raysim.algorithms.signatures import Local, Model, Problems, Setting, Task, Tensor
-from raysim.parts.errors import Problem
+from raysim.algorithms.signatures import Local, Model, Problem, Problems, Record, Setting, Task, Tensor
 from raysim.parts.part import Count, Positive
-from raysim.terms import Record
 
 
 class PerFedAvg(FedAvg):

@@ -10,9 +10,8 @@ first one of a round from the received model; the paper leaves the starting poin
 from typing import ClassVar, Literal
 
 from raysim.algorithms.fedavg import FedAvg, Weights
-from raysim.algorithms.signatures import Arrivals, Direction, Local, Model, ServerTask, Task, Tensor
+from raysim.algorithms.signatures import Arrivals, Direction, Local, Model, Record, ServerTask, Task, Tensor
 from raysim.parts.part import Count, Positive
-from raysim.terms import Record
 
 
 class PFedMe(FedAvg):

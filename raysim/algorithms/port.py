@@ -7,9 +7,9 @@ bound only scales weights. The similarity is that of an update and the server's 
 """
 
 from raysim.algorithms.moving import Moving
-from raysim.algorithms.signatures import Arrivals, Direction, Model, ServerTask
+from raysim.algorithms.signatures import Arrivals, Buffer, Direction, Model, Population, Record, ServerTask
+from raysim.parts.lazy import F
 from raysim.parts.part import Count, NonNegative, Positive
-from raysim.terms import Buffer, Population, Record
 
 
 class Port(Moving):
@@ -37,11 +37,9 @@ class Port(Moving):
         return None  # because weights depend on the updates
 
     def direction(self, state: Record, arrivals: Arrivals, updates: Record, task: ServerTask) -> Direction:
-        from torch.nn.functional import cosine_similarity
-
         deltas = updates["delta"]
         last = state["last"]
-        cosines = cosine_similarity(deltas, last[None]).tolist() if last.any() else [1.0] * len(arrivals)
+        cosines = F.cosine_similarity(deltas, last[None]).tolist() if last.any() else [1.0] * len(arrivals)
         task.vector_flops += 6.0 * deltas.numel()
         shares = [a.samples * self._factor(a.staleness, cos) for a, cos in zip(arrivals, cosines, strict=True)]
         direction = deltas.new_tensor(shares) / sum(shares) @ deltas

@@ -13,8 +13,7 @@ from typing import ClassVar
 from raysim.algorithms.dsgt import DSGT
 from raysim.algorithms.peer import Inbox
 from raysim.algorithms.sgp import pushed, ratio, weighed
-from raysim.algorithms.signatures import Model, Task
-from raysim.terms import Record
+from raysim.algorithms.signatures import Model, Record, Task
 
 
 class PushDIGing(DSGT):

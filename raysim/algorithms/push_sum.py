@@ -9,8 +9,7 @@ with the topology's shares, instead of half to one at random.
 """
 
 from raysim.algorithms.sgp import SGP, weighed
-from raysim.algorithms.signatures import Local, Task
-from raysim.terms import Record
+from raysim.algorithms.signatures import Local, Record, Task
 
 
 class PushSum(SGP):

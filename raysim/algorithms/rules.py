@@ -6,10 +6,9 @@ Reddi, Charles, Zaheer, Garrett, Rush, Konecny, Kumar, McMahan, Adaptive federat
 from abc import abstractmethod
 from typing import Annotated, Literal
 
-from raysim.algorithms.signatures import Tensor
+from raysim.algorithms.signatures import Record, Tensor
 from raysim.parts.part import Decay, NonNegative, OneOf, Positive
 from raysim.schedules import Schedulable
-from raysim.terms import Record
 
 
 class ServerRule(Schedulable):

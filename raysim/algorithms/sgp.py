@@ -18,10 +18,8 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from raysim.algorithms.peer import Inbox, Peer
-from raysim.algorithms.signatures import Model, Problems, Setting, Task
-from raysim.parts.errors import Problem
+from raysim.algorithms.signatures import Model, Problem, Problems, Record, Setting, Task
 from raysim.parts.part import Unit
-from raysim.terms import Record
 
 
 class SGP(Peer):

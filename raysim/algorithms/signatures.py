@@ -9,9 +9,16 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from raysim.local import Local as Local
-from raysim.parts.errors import Problem
-from raysim.terms import Arrival, Record
+from raysim.parts.errors import Problem as Problem
+from raysim.terms import Arrival as Arrival
+from raysim.terms import Buffer as Buffer
+from raysim.terms import Population as Population
+from raysim.terms import Record as Record
+from raysim.terms import Round as Round
 from raysim.terms import Tensor as Tensor
+from raysim.terms import TorchModule as TorchModule
+from raysim.terms import Traffic as Traffic
+from raysim.terms import Trip as Trip
 
 if TYPE_CHECKING:
     from raysim.clients import ClientGroup

@@ -8,11 +8,10 @@ from typing import Annotated, Literal
 
 from raysim.algorithms.central import Central
 from raysim.algorithms.fedavg import by_samples
-from raysim.algorithms.signatures import Arrivals
+from raysim.algorithms.signatures import Arrivals, Buffer, Round
 from raysim.parts.errors import BadInput
 from raysim.parts.part import Count, NonNegative, OneOf, is_finite
 from raysim.schedules import Schedulable
-from raysim.terms import Buffer, Round
 
 
 class StalenessFunction(Schedulable):

@@ -13,9 +13,8 @@ training may have several local steps. BatchNorm's buffers are averaged like par
 from typing import ClassVar
 
 from raysim.algorithms.peer import Inbox, Peer
-from raysim.algorithms.signatures import Task
+from raysim.algorithms.signatures import Record, Task
 from raysim.parts.part import Count
-from raysim.terms import Record
 
 
 class SWIFT(Peer):

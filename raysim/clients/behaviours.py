@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 
+from raysim.parts.lazy import torch
 from raysim.parts.part import Fraction, NonNegative, OneOf, Part, Positive
-from raysim.terms import Record
-
-if TYPE_CHECKING:
-    from torch import Generator, Tensor
+from raysim.terms import Record, Tensor
 
 
 class Behaviour(Part):
@@ -33,7 +31,7 @@ class Behaviour(Part):
         """
         return y
 
-    def sent(self, value: Tensor, draw: Generator) -> Tensor:
+    def sent(self, value: Tensor, draw: torch.Generator) -> Tensor:
         """Returns what is sent in place of an entry of the update or message, in the same shape.
 
         value: what the algorithm sends; of a model, the difference from the one that was given.
@@ -41,7 +39,7 @@ class Behaviour(Part):
         """
         return value
 
-    def distort(self, sent: Record, given: Record, draw: Generator) -> Record:
+    def distort(self, sent: Record, given: Record, draw: torch.Generator) -> Record:
         """Returns what is sent in place of an update or message. BatchNorm's statistics stay as they are.
 
         given: the message, or the peer's state, whose entries of the same name and shape entries are relative to.
@@ -50,7 +48,7 @@ class Behaviour(Part):
             return sent  # the very tensors: a difference that is taken and added again would round
         return {key: value if key == "buffers" else self._entry(key, value, given, draw) for key, value in sent.items()}
 
-    def _entry(self, key: str, value: Tensor, given: Record, draw: Generator) -> Tensor:
+    def _entry(self, key: str, value: Tensor, given: Record, draw: torch.Generator) -> Tensor:
         base = given.get(key)
         if base is None or base.shape != value.shape:
             return self.sent(value, draw)
@@ -70,7 +68,7 @@ class SignFlip(Behaviour):
     scale: Positive = 1.0
     """The factor."""
 
-    def sent(self, value: Tensor, draw: Generator) -> Tensor:
+    def sent(self, value: Tensor, draw: torch.Generator) -> Tensor:
         return -self.scale * value
 
 
@@ -81,9 +79,7 @@ class Noise(Behaviour):
     deviation: NonNegative = 1.0
     """Standard deviation of the noise."""
 
-    def sent(self, value: Tensor, draw: Generator) -> Tensor:
-        import torch
-
+    def sent(self, value: Tensor, draw: torch.Generator) -> Tensor:
         noise = torch.randn(value.shape, generator=draw, dtype=value.dtype)
         return value + self.deviation * noise.to(value.device)
 
@@ -93,7 +89,7 @@ class Zero(Behaviour):
 
     name: str = "zero"
 
-    def sent(self, value: Tensor, draw: Generator) -> Tensor:
+    def sent(self, value: Tensor, draw: torch.Generator) -> Tensor:
         return value * 0
 
 

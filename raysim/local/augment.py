@@ -9,6 +9,7 @@ from pydantic import Field
 
 from raysim.data.dataset import IGNORED
 from raysim.data.meaning import shape_of
+from raysim.parts.lazy import F, torch
 from raysim.parts.own_function import Arguments, ImportPath, call, find, problems_of
 from raysim.parts.part import Count, Fraction, NonNegative, Positive
 from raysim.schedules import Schedulable
@@ -46,18 +47,14 @@ class Crop(Augmentation):
     """Width of the border, in pixels."""
 
     def apply(self, x: Tensor, y: Tensor, classes: int) -> tuple[Tensor, Tensor]:
-        import torch
-
         corners = torch.randint(0, 2 * self.padding + 1, (len(x), 2)).to(x.device, non_blocking=True)
         y = self._cropped(y[:, None], corners, IGNORED)[:, 0] if _of_pixels(x, y) else y
         return self._cropped(x, corners, 0.0), y
 
     def _cropped(self, images: Tensor, corners: Tensor, border: float) -> Tensor:
         """Returns a part of each image, (n, channels, height, width). corners: its row and column there, (n, 2)."""
-        import torch
-
         height, width = images.shape[-2:]
-        wide = torch.nn.functional.pad(images, (self.padding,) * 4, value=border)
+        wide = F.pad(images, (self.padding,) * 4, value=border)
         windows = wide.unfold(2, height, 1).unfold(3, width, 1)
         return windows[torch.arange(len(images), device=images.device), :, corners[:, 0], corners[:, 1]]
 
@@ -70,8 +67,6 @@ class Flip(Augmentation):
     """Probability that the image is mirrored."""
 
     def apply(self, x: Tensor, y: Tensor, classes: int) -> tuple[Tensor, Tensor]:
-        import torch
-
         mirrored = (torch.rand(len(x)) < self.probability).to(x.device, non_blocking=True)
         if _of_pixels(x, y):
             y = torch.where(mirrored.view(-1, 1, 1), y.flip(-1), y)
@@ -98,7 +93,6 @@ class Cutout(Augmentation):
 
     def _rectangle(self, height: int, width: int) -> tuple[slice, slice]:
         """Draws rows and columns; none of them if there is no rectangle, or ten of them were too large."""
-        import torch
 
         def uniform(least: float, most: float) -> float:
             return torch.empty(1).uniform_(least, most).item()
@@ -123,7 +117,6 @@ class ImageAugmentation(Augmentation):
         """Returns the transform, a function from an image to an image. v2: `torchvision.transforms.v2`."""
 
     def apply(self, x: Tensor, y: Tensor, classes: int) -> tuple[Tensor, Tensor]:
-        import torch
         from torchvision.transforms import v2
 
         transform = self.transform(v2)
@@ -159,8 +152,6 @@ class RandAugment(ImageAugmentation):
     """How strong they are."""
 
     def transform(self, v2: Any) -> Any:
-        import torch
-
         steps = v2.RandAugment(self.operations, self.magnitude)
         return lambda image: steps(image.mul(255).round().to(torch.uint8)).to(torch.float32) / 255
 

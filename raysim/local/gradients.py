@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
+from raysim.parts.lazy import torch
 from raysim.parts.part import Count, NonNegative, Positive
 from raysim.schedules import Schedulable
 from raysim.terms import Tensor
-
-if TYPE_CHECKING:
-    import torch
-
 
 # From the inputs and labels of a batch to its loss, 0-d, and its gradient, (n,), which the next call may overwrite.
 Take = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
@@ -111,8 +108,6 @@ class GradientNoise(Gradient):
     """Standard deviation of the noise in each entry."""
 
     def take(self, before: Take, at: GradientPoint, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        import torch
-
         loss, gradient = before(x, y)
         for piece in at.pieces(gradient):  # not what pads the vector
             piece.add_(torch.randn(piece.shape, generator=at.generator(), device=piece.device), alpha=self.std)
@@ -132,8 +127,6 @@ class SAM(Gradient):
     """How far uphill from w the gradient is taken (rho)."""
 
     def take(self, before: Take, at: GradientPoint, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        import torch
-
         loss, uphill = before(x, y)
         here = at.w.clone()
         norm = torch.stack(torch._foreach_norm(at.pieces(uphill))).norm()
@@ -160,8 +153,6 @@ class PerSample(Gradient):
     with `local.batches: poisson`, their mean number."""
 
     def take(self, before: Take, at: GradientPoint, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        import torch
-
         total, losses = at.w.new_zeros(at.w.shape), [at.w.new_zeros(0)]
         pieces, size = at.pieces(total), max(1, HELD // len(at.w))
         for first in range(0, len(y), size):

@@ -7,6 +7,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from raysim.parts.errors import BadInput
+from raysim.parts.lazy import F
 from raysim.parts.own_function import Arguments, ImportPath, call, find, problems_of
 from raysim.parts.part import Fraction, NonNegative, Part, Positive
 from raysim.terms import Tensor
@@ -80,9 +81,7 @@ class CrossEntropy(TrainingLoss):
         return not self.class_weights
 
     def each(self, outputs: Tensor, labels: Tensor) -> Tensor:
-        from torch.nn.functional import cross_entropy
-
-        losses = cross_entropy(outputs, labels, reduction="none", label_smoothing=self.label_smoothing)
+        losses = F.cross_entropy(outputs, labels, reduction="none", label_smoothing=self.label_smoothing)
         return weighted(losses, labels, outputs, self.class_weights)
 
 
@@ -96,9 +95,7 @@ class Focal(TrainingLoss):
     """Factor of the loss of each label's samples (alpha); the mean is over samples. []: 1 for all."""
 
     def each(self, outputs: Tensor, labels: Tensor) -> Tensor:
-        from torch.nn.functional import cross_entropy
-
-        entropies = cross_entropy(outputs, labels, reduction="none")
+        entropies = F.cross_entropy(outputs, labels, reduction="none")
         losses = (-(-entropies).expm1()).clamp_min(0) ** self.gamma * entropies
         return weighted(losses, labels, outputs, self.class_weights)
 
@@ -114,14 +111,12 @@ class BinaryCrossEntropy(TrainingLoss):
     over samples and labels. []: 1 for all."""
 
     def each(self, outputs: Tensor, labels: Tensor) -> Tensor:
-        from torch.nn.functional import binary_cross_entropy_with_logits
-
         if (given := len(self.positive_weights)) not in (0, labels.shape[-1]):
             raise ValueError(
                 f"run.loss: positive_weights must be one for each of {labels.shape[-1]} labels, got {given}"
             )
         weights = outputs.new_tensor(self.positive_weights) if given else None
-        return binary_cross_entropy_with_logits(outputs, labels, reduction="none", pos_weight=weights)
+        return F.binary_cross_entropy_with_logits(outputs, labels, reduction="none", pos_weight=weights)
 
 
 class OneHot(TrainingLoss):
@@ -130,9 +125,7 @@ class OneHot(TrainingLoss):
     name: str = "mse"
 
     def each(self, outputs: Tensor, labels: Tensor) -> Tensor:
-        from torch.nn.functional import one_hot
-
-        return (outputs - one_hot(labels, outputs.shape[1])).square().mean(1)
+        return (outputs - F.one_hot(labels, outputs.shape[1])).square().mean(1)
 
 
 class Huber(TrainingLoss):
@@ -145,9 +138,7 @@ class Huber(TrainingLoss):
     """Absolute error from which on the loss is linear."""
 
     def each(self, outputs: Tensor, labels: Tensor) -> Tensor:
-        from torch.nn.functional import huber_loss
-
-        return huber_loss(outputs, labels, reduction="none", delta=self.delta)
+        return F.huber_loss(outputs, labels, reduction="none", delta=self.delta)
 
 
 class FunctionLoss(TrainingLoss):

@@ -5,6 +5,7 @@ from typing import ClassVar, Self, Union
 
 from pydantic import model_validator
 
+from raysim.parts.lazy import torch
 from raysim.parts.part import Decay, Fraction, NonNegative, Positive
 from raysim.schedules import Schedulable
 from raysim.terms import Tensor
@@ -91,8 +92,6 @@ class Adam(Optimizer):
         return {"mean": w.new_zeros(w.shape), "square": w.new_zeros(w.shape)}
 
     def move(self, w: Tensor, gradient: Tensor, state: State, lr: Number, taken: Number) -> None:
-        import torch
-
         # One pass over memory; operation by operation takes six times as long on 11 million parameters.
         torch._fused_adam_(
             [w],

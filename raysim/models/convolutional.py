@@ -7,6 +7,7 @@ from pydantic import Field
 
 from raysim.models.part import ModelPart, WidthDivisor, image_shape
 from raysim.parts.errors import BadValue
+from raysim.parts.lazy import nn
 from raysim.parts.part import Count
 from raysim.terms import Inputs, TorchModule
 
@@ -46,8 +47,6 @@ class CNN(ModelPart):
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> TorchModule:
         """Builds layers conv1, conv2, ..., hidden and head, with torch's default initial values."""
-        from torch import nn
-
         planes, height, width = image_shape(shape)
         layers: OrderedDict[str, nn.Module] = OrderedDict()
         for i, channels in enumerate(self.channels, start=1):
@@ -94,8 +93,6 @@ class FedFADMMCNN(ModelPart):
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> TorchModule:
         """Builds layers conv1, norm1, conv2, norm2, hidden and head, with torch's default initial values."""
-        from torch import nn
-
         from raysim.models.layers import ChannelLayerNorm
 
         planes, height, width = image_shape(shape, least=4)
@@ -135,8 +132,6 @@ class ResNet(ModelPart):
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> TorchModule:
         """Builds layers conv, norm, group1 to group3, hidden1, hidden2, norm2 and head, with torch's initial values."""
-        from torch import nn
-
         from raysim.models.layers import ResidualBlock, conv3x3, dense_layers
 
         planes, _, _ = image_shape(shape)

@@ -15,6 +15,7 @@ from pydantic import Field, model_validator
 from raysim.models.part import ModelPart, WidthDivisor, image_shape
 from raysim.models.solver import SOLVERS, Anderson, Backward, Solver, Start
 from raysim.parts.errors import BadValue
+from raysim.parts.lazy import nn, torch
 from raysim.parts.part import Count, OneOf
 from raysim.terms import Inputs, TorchModule
 
@@ -62,9 +63,6 @@ class DEQMLP(DEQ):
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> TorchModule:
         """Builds layers injection (C and b), equilibrium (B is `equilibrium.g.linear`), hidden and head."""
-        import torch
-        from torch import nn
-
         from raysim.models.layers import BoundedLinear, DenseCell
 
         if self.kappa is None:
@@ -104,8 +102,6 @@ class DEQResNet(DEQ):
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> TorchModule:
         """Builds layers conv, norm, equilibrium, hidden1, hidden2, norm2 and head."""
-        from torch import nn
-
         from raysim.models.layers import ResidualCell, conv3x3, dense_layers
 
         planes, height, width = image_shape(shape, least=4)
@@ -166,8 +162,6 @@ class Transformer(TextModel):
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> TorchModule:
         """Builds parts embedding, positions, body, last and head. shape: (tokens,); num_classes: the vocabulary."""
-        from torch import nn
-
         from raysim.models.universal import Block, FromZeros, LanguageModel, Layer
 
         length = text_length(shape)
@@ -196,8 +190,6 @@ class DEQTransformer(TextModel, DEQ):
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> TorchModule:
         """Builds parts embedding, positions, body, last and head. shape: (tokens,); num_classes: the vocabulary."""
-        from torch import nn
-
         from raysim.models.equilibrium import HeldDropout
         from raysim.models.universal import Block, LanguageModel, Layer
 

@@ -9,6 +9,7 @@ from pydantic import Field
 from raysim.models.names import nearest
 from raysim.models.part import ModelPart
 from raysim.parts.errors import BadValue, Problem
+from raysim.parts.lazy import torch
 from raysim.parts.own_function import Arguments
 from raysim.parts.process import quiet
 from raysim.terms import Inputs, TorchModule
@@ -67,8 +68,6 @@ class TransformersModel(ModelPart):
         shape: (tokens,), or {"input_ids": (tokens,), ...}. num_classes: the vocabulary, or the number of labels. Raises
         ValueError if the folder has no such model, or the model cannot take such inputs.
         """
-        import torch
-
         from raysim.models.build import quantise
         from raysim.models.pretrained import head_of
 

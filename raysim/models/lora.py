@@ -13,6 +13,7 @@ from pydantic import Field
 
 from raysim.models.names import is_under, nearest
 from raysim.parts.errors import BadValue
+from raysim.parts.lazy import nn
 from raysim.parts.part import Count, Part, Positive
 from raysim.parts.process import quiet
 from raysim.terms import TorchModule
@@ -78,8 +79,6 @@ class Lora(Part):
 
     def _chosen(self, layers: Mapping[str, TorchModule], head: str) -> list[str]:
         """Returns the names of the layers that get an adapter."""
-        from torch import nn
-
         if self.targets is None:
             tables = {name for name, layer in layers.items() if isinstance(layer, nn.Embedding)}
             body = [name for name in layers if name not in tables and not is_under(name, (head,))]
@@ -100,8 +99,6 @@ class Lora(Part):
 
     def _require_fits(self, name: str, layer: Any) -> None:
         """Raises BadValue if the layer's weight has no such rank."""
-        from torch import nn
-
         linear = isinstance(layer, nn.Linear)  # whose weight may be stored in fewer bits, in another shape
         most = min(layer.in_features, layer.out_features) if linear else min(layer.weight.flatten(1).shape)
         if self.rank > most:
@@ -118,7 +115,6 @@ def adaptable(module: TorchModule) -> dict[str, TorchModule]:
     Not among them are those whose weights are bounded, because a sum would not be, and those in torch's own
     MultiheadAttention, which takes their weights without calling them.
     """
-    from torch import nn
     from transformers.pytorch_utils import Conv1D
 
     from raysim.models.layers import BoundedLinear

@@ -14,6 +14,7 @@ from pydantic import Field, PlainValidator, WithJsonSchema, field_serializer
 
 from raysim.models.part import ModelPart
 from raysim.parts.errors import BadValue, Problem
+from raysim.parts.lazy import nn, torch
 from raysim.parts.own import WrongClass, import_class, path_of
 from raysim.parts.own_code import send_by_value
 from raysim.parts.own_function import Arguments, ImportPath, argument_problems, call, find, parameters_of
@@ -37,8 +38,6 @@ class GivenModule:
 
         Raises BadValue for one that cannot be copied.
         """
-        import torch
-
         hashed = hashlib.blake2b(repr(module).encode(), digest_size=16)
         for name, value in module.state_dict().items():
             hashed.update(name.encode())
@@ -136,8 +135,6 @@ class Module(ModelPart):
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> TorchModule:
         """Builds the module. Raises ValueError if it is not one, or does not have the sub-module `head`."""
-        from torch import nn
-
         from raysim.models.layers import contiguous
         from raysim.models.names import nearest
         from raysim.models.pretrained import load_weights
@@ -171,8 +168,6 @@ def model_block(value: Any) -> Any:
             found = import_class(named)
     makes = isinstance(named, str) and isinstance(found, FunctionType)
     if not makes and "torch" in sys.modules:  # without torch loaded, the value cannot be a module
-        from torch import nn
-
         if isinstance(value, nn.Module):
             return Module.of(value)
         makes = isinstance(found, type) and issubclass(found, nn.Module)

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal, get_args
 
 from raysim.models.lora import Lora
 from raysim.parts.errors import BadValue, Problem
+from raysim.parts.lazy import nn, torch
 from raysim.parts.part import Count, Part
 from raysim.terms import Inputs, TorchModule
 
@@ -110,8 +111,6 @@ class Vector(ModelPart):
 
         The output is h/2 |x - a|^2 + <s, x>. num_classes is not used.
         """
-        import torch
-
         from raysim.models.layers import QuadraticLoss
 
         if len(shape) != 1 or shape[0] < 3 or shape[0] % 2 == 0:
@@ -139,8 +138,6 @@ class Linear(ModelPart):
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> TorchModule:
         """Builds the layer `head`, on flattened inputs."""
-        from torch import nn
-
         head = nn.Linear(math.prod(shape), num_classes, bias=self.bias)
         if self.start == "zeros":
             for parameter in head.parameters():
@@ -162,8 +159,6 @@ class MLP(ModelPart):
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> TorchModule:
         """Builds layers hidden1, hidden2, ... and head, with torch's default initial values."""
-        from torch import nn
-
         activation = {"relu": nn.ReLU, "tanh": nn.Tanh, "gelu": nn.GELU}[self.activation]
         layers: OrderedDict[str, nn.Module] = OrderedDict(flatten=nn.Flatten())
         width = math.prod(shape)

@@ -10,6 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from raysim.parts.lazy import torch
 from raysim.parts.part import Count, NonNegative, Part, Positive
 from raysim.terms import Tensor
 
@@ -119,8 +120,6 @@ def mixture(points: Tensor, steps: Tensor, ridge: float, damping: float) -> Tens
     points: z, (B, m, D); steps: r = g(z) - z, (B, m, D). R is the largest |r_k|^2. Without the factor R, the mixture
     would become a plain mean as the steps get small, and the steps of gradients are small from the start.
     """
-    import torch
-
     batch, m, _ = steps.shape
     gram = steps @ steps.mT
     scale = gram.diagonal(dim1=1, dim2=2).amax(1).clamp_min(TINY)[:, None, None]

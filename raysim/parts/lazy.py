@@ -4,9 +4,13 @@ when something of it is first used."""
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+__all__ = ["F", "networkx", "nn", "torch"]
+
 if TYPE_CHECKING:
-    import networkx as networkx
-    import torch as torch
+    import networkx
+    import torch
+    import torch.nn.functional as F
+    from torch import nn
 else:
 
     class Lazy:
@@ -20,4 +24,4 @@ else:
                 self._module = import_module(self._name)
             return getattr(self._module, attribute)
 
-    networkx, torch = Lazy("networkx"), Lazy("torch")
+    networkx, torch, nn, F = map(Lazy, ("networkx", "torch", "torch.nn", "torch.nn.functional"))

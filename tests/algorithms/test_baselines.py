@@ -44,16 +44,17 @@ def test_fednova_counts_steps_with_momentum() -> None:
     assert float(FedNova().normaliser(torch.tensor(2.0), 0.5)) == pytest.approx(2.5)
 
 
-def test_mifa_remembers_who_is_away(simulate: Simulate) -> None:
-    """Changes are -0.5 and 1.5; then -0.75 in the place of the first; then 1.0625 in the place of the second."""
-    raw = quadratic([0.0, 4.0], "mifa", {"dispatch": {"picks": [[0, 1], [0], [1]]}}, 3, start=1.0, local__lr=0.5)
-    assert x(simulate, raw) == pytest.approx(1 + 0.5 + (-0.75 + 1.5) / 2 + (-0.75 + 1.0625) / 2)
-
-
-def test_mifa_moves_on_in_rounds_without_arrivals(simulate: Simulate) -> None:
-    """The mean of the changes -0.5 and 1.5 moves the model in each of four rounds."""
-    raw = quadratic([0.0, 4.0], "mifa", {"dispatch": {"picks": [[0, 1], [], [], []]}}, 4, start=1.0, local__lr=0.5)
-    assert x(simulate, raw) == pytest.approx(1 + 4 * 0.5)
+@pytest.mark.parametrize(
+    ("picks", "expected"),
+    [
+        # changes are -0.5 and 1.5; then -0.75 in the place of the first; then 1.0625 in the place of the second
+        ([[0, 1], [0], [1]], 1 + 0.5 + (-0.75 + 1.5) / 2 + (-0.75 + 1.0625) / 2),
+        ([[0, 1], [], [], []], 1 + 4 * 0.5),  # the mean of -0.5 and 1.5 moves the model in each of four rounds
+    ],
+)
+def test_mifa_moves_on_in_rounds_without_arrivals(simulate: Simulate, picks: Any, expected: float) -> None:
+    raw = quadratic([0.0, 4.0], "mifa", {"dispatch": {"picks": picks}}, len(picks), start=1.0, local__lr=0.5)
+    assert x(simulate, raw) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(("start", "theta"), [("received", 0.7125), ("own", 0.6125)])

@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 import pytest
+from by_hand import x
 from conftest import Raw, Simulate, quadratic
 
 from raysim import ScenarioError, parse_scenario
@@ -14,11 +15,6 @@ def fadas(rounds: int, deltas: list[float], world: Raw, **options: Any) -> Raw:
     constant: Raw = {"data__curvatures": [0.0] * len(deltas), "data__slopes": [-delta for delta in deltas]}
     block = {"name": "fadas", "buffer": options.pop("buffer", 5), "server": options}
     return quadratic([0.0] * len(deltas), block, world, rounds, **constant)
-
-
-def x(simulate: Simulate, raw: Raw) -> float:
-    (value,) = simulate(raw).vectors()["w"].tolist()
-    return float(value)
 
 
 @pytest.mark.parametrize(("correction", "second"), [(False, 0.19 / math.sqrt(0.0199)), (True, 1.0)])

@@ -191,9 +191,6 @@ def test_only_a_server_that_counts_all_clients_can_use_their_current_penalties()
         parse_scenario(digits(algorithm=block))
 
 
-# --- identities -------------------------------------------------------------------------------------------------------
-
-
 # --- sums, bytes, rates -----------------------------------------------------------------------------------------------
 
 

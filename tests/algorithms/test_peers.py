@@ -32,10 +32,61 @@ def final(simulate: Simulate, raw: Raw) -> list[float]:
 # --- parameters: a step with lr 1 from anywhere leads to the centre ---------------------------------------------------
 
 
-def test_decfedavg_mixes_what_was_trained(simulate: Simulate) -> None:
-    """Three peers, all connected, trained to 0, 3, 6: 0 / 2 + (3 + 6) / 4 and so on."""
-    raw = vectors([0.0, 3.0, 6.0], "decfedavg", 1, {"name": "complete", "weights": HALF})
-    assert final(simulate, raw) == [2.25, 3.0, 3.75]
+QUARTER = {"name": "neighbours", "beta": 0.25}
+PROX: Raw = {"name": "decfedprox", "alpha": 0.25}
+ADMM: Raw = {"name": "dfedadmm", "penalty": 1.0}
+UPHILL: Raw = {"gradients": [{"name": "sam", "radius": 0.5}]}
+
+
+def on_a_ring(algorithm: Any, rounds: int, start: float, weights: Any = None, **local: Any) -> Raw:
+    """Two peers with x^2 / 2 and (x - 4)^2 / 2, whose steps are 0.5."""
+    topology = {"name": "ring", "weights": weights} if weights else "ring"
+    return vectors([0.0, 4.0], algorithm, rounds, topology, start, **{"lr": 0.5, **local})
+
+
+@pytest.mark.parametrize(
+    ("raw", "wanted"),
+    [
+        # Three peers, all connected, trained to 0, 3, 6: 0 / 2 + (3 + 6) / 4 and so on.
+        (vectors([0.0, 3.0, 6.0], "decfedavg", 1, {"name": "complete", "weights": HALF}), [2.25, 3.0, 3.75]),
+        # As D-PSGD to 0.5 and 2.5, then to 1.25 and 2.25; corrections of 0.5 and -0.5 join 1.75 - 0.625 and 1.75 +
+        # 0.875.
+        (on_a_ring("extra", 1, 1.0, steps=1), [0.5, 2.5]),
+        (on_a_ring("extra", 2, 1.0, steps=1), [1.25, 2.25]),
+        (on_a_ring("extra", 3, 1.0, steps=1), [1.625, 2.125]),
+        # Adapted to 0.5 and 2.5, combined to 1 and 2; adapted to 0.5 and 3, corrected by 0.5 and -0.5, and combined.
+        (on_a_ring("exact_diffusion", 1, 1.0, steps=1), [1.0, 2.0]),
+        (on_a_ring("exact_diffusion", 2, 1.0, steps=1), [1.375, 2.125]),
+        # In rounds: 0.5 and 2.5, then the mean, 1.5, less 0.25 and plus 0.75.
+        (on_a_ring({"name": "swift", "every": 2}, 1, 1.0, steps=1), [0.5, 2.5]),
+        (on_a_ring({"name": "swift", "every": 2}, 2, 1.0, steps=1), [1.25, 2.25]),
+        # From 2 to 1 and 3, because the pull is to 2 at first; there each gradient, 1, meets a pull of 2 * 0.25 * 2.
+        (on_a_ring(PROX, 1, 2.0, APART), [1.0, 3.0]),
+        (on_a_ring(PROX, 2, 2.0, APART), [1.0, 3.0]),
+        # Towards models as they were sent: trained to 1 and 3, mixed to 1.5 and 2.5; then 1.5 with a pull of 0.5 (1.5 -
+        # 3) trains to 1.125, and so on.
+        (on_a_ring(PROX, 2, 2.0, QUARTER), [0.75 * 1.125 + 0.25 * 2.875, 0.75 * 2.875 + 0.25 * 1.125]),
+        # Where nobody is heard, from 2 to 1 and 3, and still pulled to 2: by 2 * 0.25 * 1, half the gradient.
+        ({**on_a_ring(PROX, 2, 2.0), "world": {"loss": 1.0}}, [0.75, 3.25]),
+        # Momentum starts anew every round: from 2 to 1.5, to 1.5 - 0.25 + 0.5 (1.5 - 2) = 1, where it stays.
+        *(
+            (vectors([1.0, 1.0], {"name": "dfedavgm", "momentum": 0.5}, n, "ring", 2.0, lr=0.5, steps=2), [1.0, 1.0])
+            for n in (1, 2)
+        ),
+        # From 1 to 0.5 and 2.5, with duals 0.5 and -1.5, sent 0 and 4; then 1.25 and 2.25, sent 0 and 4 again.
+        (on_a_ring(ADMM, 1, 1.0), [2.0, 2.0]),
+        (on_a_ring(ADMM, 2, 1.0), [2.0, 2.0]),
+        (on_a_ring({**ADMM, "mix_corrected": False}, 1, 1.0), [1.5, 1.5]),
+        # Apart and uncorrected: from 1 to 0.5 and 2.5, where the duals, 0.5 and -1.5, meet gradients as large.
+        (on_a_ring({**ADMM, "mix_corrected": False}, 2, 1.0, APART), [0.5, 2.5]),
+        # Apart, from 1: gradients 1.5 and -3.5 at 1.5 and 0.5 lead to 0.25 and 2.75. Duals are 0.75 and -1.75, sent are
+        # -0.5 and 4.5. Then -1 at -1, less the dual, to 0.375; 1 at 5, to 3.125; duals -0.125 and -0.375.
+        (on_a_ring(ADMM, 1, 1.0, APART, **UPHILL), [-0.5, 4.5]),
+        (on_a_ring(ADMM, 2, 1.0, APART, **UPHILL), [0.5, 3.5]),
+    ],
+)
+def test_by_hand(simulate: Simulate, raw: Raw, wanted: list[float]) -> None:
+    assert final(simulate, raw) == pytest.approx(wanted, abs=1e-6)
 
 
 def test_d_psgd_takes_the_gradient_before_mixing_and_decfedavg_the_mean_after_training(simulate: Simulate) -> None:
@@ -46,19 +97,6 @@ def test_d_psgd_takes_the_gradient_before_mixing_and_decfedavg_the_mean_after_tr
             assert final(simulate, raw) == combined
         raw = vectors([0.0, 4.0], "decfedavg", rounds, {"name": "ring", "weights": "metropolis"}, lr=0.5)
         assert final(simulate, raw) == adapted
-
-
-def test_extra_adds_half_of_what_mixing_changed_before(simulate: Simulate) -> None:
-    """x^2 / 2 and (x - 4)^2 / 2, step 0.5: as D-PSGD to 0.5 and 2.5, then to 1.25 and 2.25; corrections of 0.5 and -0.5
-    join 1.75 - 0.625 and 1.75 + 0.875."""
-    for rounds, wanted in ((1, [0.5, 2.5]), (2, [1.25, 2.25]), (3, [1.625, 2.125])):
-        assert final(simulate, vectors([0.0, 4.0], "extra", rounds, "ring", 1.0, lr=0.5, steps=1)) == wanted
-
-
-def test_exact_diffusion_corrects_what_is_combined(simulate: Simulate) -> None:
-    """Adapted to 0.5 and 2.5, combined to 1 and 2; adapted to 0.5 and 3, corrected by 0.5 and -0.5, and combined."""
-    for rounds, wanted in ((1, [1.0, 2.0]), (2, [1.375, 2.125])):
-        assert final(simulate, vectors([0.0, 4.0], "exact_diffusion", rounds, "ring", 1.0, lr=0.5, steps=1)) == wanted
 
 
 @pytest.mark.parametrize(("name", "gap"), [("extra", 0.0), ("exact_diffusion", 0.0), ("dsgt", 0.0), ("d_psgd", 0.05)])
@@ -104,76 +142,10 @@ def test_swift_sends_a_model_before_it_trains(simulate: Simulate) -> None:
         assert final(simulate, raw | pairs(delays)) == wanted
 
 
-def test_swift_may_average_after_every_other_training(simulate: Simulate) -> None:
-    """In rounds: 0.5 and 2.5, then the mean, 1.5, less 0.25 and plus 0.75."""
-    for rounds, wanted in ((1, [0.5, 2.5]), (2, [1.25, 2.25])):
-        raw = vectors([0.0, 4.0], {"name": "swift", "every": 2}, rounds, "line", 1.0, lr=0.5, steps=1)
-        assert final(simulate, raw) == wanted
-
-
 def test_exchanges_in_pairs_keep_the_mean(simulate: Simulate) -> None:
     raw = vectors([1.0, 2.0, 3.0, 4.0, 5.0, 9.0], "toys_peers:Apart", 60, "ring")
     result = final(simulate, raw | {"world": GOSSIP})
     assert result == pytest.approx([4.0] * 6, rel=1e-4) and sum(result) == pytest.approx(24.0, rel=1e-6)
-
-
-def test_decfedprox_pulls_towards_the_neighbours_last_models(simulate: Simulate) -> None:
-    """From 2 to 1 and 3, because the pull is to 2 at first; there each gradient, 1, meets a pull of 2 · 0.25 · 2."""
-    algorithm = {"name": "decfedprox", "alpha": 0.25}
-    for rounds in (1, 2):
-        raw = vectors([0.0, 4.0], algorithm, rounds, {"name": "ring", "weights": APART}, start=2.0, lr=0.5)
-        assert final(simulate, raw) == [1.0, 3.0]
-
-
-def test_decfedprox_pulls_towards_models_as_they_were_sent(simulate: Simulate) -> None:
-    """Trained to 1 and 3, mixed to 1.5 and 2.5; then 1.5 with a pull of 0.5 (1.5 - 3) trains to 1.125, and so on."""
-    raw = vectors([0.0, 4.0], {"name": "decfedprox", "alpha": 0.25}, 2, "ring", start=2.0, lr=0.5)
-    raw["topology"] = {"name": "ring", "weights": {"name": "neighbours", "beta": 0.25}}
-    assert final(simulate, raw) == [0.75 * 1.125 + 0.25 * 2.875, 0.75 * 2.875 + 0.25 * 1.125]
-
-
-def test_decfedprox_keeps_the_last_mean_where_nobody_is_heard(simulate: Simulate) -> None:
-    """From 2 to 1 and 3, and still pulled to 2: by 2 · 0.25 · 1, half the gradient, to 0.75 and 3.25."""
-    raw = vectors([0.0, 4.0], {"name": "decfedprox", "alpha": 0.25}, 2, "ring", start=2.0, lr=0.5)
-    assert final(simulate, {**raw, "world": {"loss": 1.0}}) == [0.75, 3.25]
-
-
-def test_dfedavgm_starts_its_momentum_anew_every_round(simulate: Simulate) -> None:
-    """From 2 to 1.5, to 1.5 - 0.25 + 0.5 (1.5 - 2) = 1, where the gradient is zero: it stays there."""
-    for rounds in (1, 2):
-        raw = vectors([1.0, 1.0], {"name": "dfedavgm", "momentum": 0.5}, rounds, "ring", start=2.0, lr=0.5, steps=2)
-        assert final(simulate, raw) == [1.0, 1.0]
-
-
-def test_dfedadmm_mixes_models_corrected_by_the_dual(simulate: Simulate) -> None:
-    """From 1 to 0.5 and 2.5, with duals 0.5 and -1.5, sent 0 and 4; then 1.25 and 2.25, sent 0 and 4 again."""
-    for rounds in (1, 2):
-        raw = vectors([0.0, 4.0], {"name": "dfedadmm", "penalty": 1.0}, rounds, "ring", start=1.0, lr=0.5)
-        assert final(simulate, raw) == [2.0, 2.0]
-    raw["algorithm"]["mix_corrected"] = False
-    raw["run"]["rounds"] = 1
-    assert final(simulate, raw) == [1.5, 1.5]
-
-
-def test_dfedadmm_remembers_its_dual(simulate: Simulate) -> None:
-    """Apart and uncorrected: from 1 to 0.5 and 2.5, where the duals, 0.5 and -1.5, meet gradients as large."""
-    algorithm = {"name": "dfedadmm", "penalty": 1.0, "mix_corrected": False}
-    raw = vectors([0.0, 4.0], algorithm, 2, {"name": "ring", "weights": APART}, start=1.0, lr=0.5)
-    assert final(simulate, raw) == [0.5, 2.5]
-
-
-def test_dfedadmm_takes_sharpness_aware_gradients(simulate: Simulate) -> None:
-    """Apart, from 1: gradients 1.5 and -3.5 at 1.5 and 0.5 lead to 0.25 and 2.75.
-
-    Duals are 0.75 and -1.75, sent are -0.5 and 4.5. Then -1 at -1, less the dual, to 0.375;
-    1 at 5, to 3.125; duals -0.125 and -0.375, sent 0.5 and 3.5.
-    """
-    for rounds, wanted in ((1, [-0.5, 4.5]), (2, [0.5, 3.5])):
-        algorithm, topology = {"name": "dfedadmm", "penalty": 1.0}, {"name": "ring", "weights": APART}
-        raw = vectors(
-            [0.0, 4.0], algorithm, rounds, topology, start=1.0, lr=0.5, gradients=[{"name": "sam", "radius": 0.5}]
-        )
-        assert final(simulate, raw) == pytest.approx(wanted)
 
 
 # --- all of them ------------------------------------------------------------------------------------------------------
