@@ -13,6 +13,7 @@ from raysim.algorithms.central import needs_labels, needs_personal
 from raysim.algorithms.fedavg import FedAvg
 from raysim.algorithms.fedper import HEAD
 from raysim.algorithms.signatures import Local, Model, Problems, Record, Setting, Task, Tensor
+from raysim.local.outputs import cross_entropy
 from raysim.parts.part import NonNegative
 
 
@@ -45,8 +46,6 @@ class FedRoD(FedAvg):
 
     def _balanced(self, task: Task) -> Callable[[Tensor, Tensor], Tensor]:
         """Returns the cross-entropy of logits that are raised by gamma log n_c, where n_c samples have the label c."""
-        from raysim.local.outputs import cross_entropy
-
         y = task.y.flatten()
 
         def loss(output: Tensor, target: Tensor) -> Tensor:

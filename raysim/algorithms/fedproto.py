@@ -16,6 +16,7 @@ from typing import ClassVar, Literal
 from raysim.algorithms.central import needs_labels
 from raysim.algorithms.signatures import Arrivals, Model, Problems, ServerTask, Setting, Task, Tensor, Trained
 from raysim.algorithms.staleness import Buffered
+from raysim.local.outputs import predicted
 from raysim.parts.errors import Problem
 from raysim.parts.lazy import F, torch
 from raysim.parts.part import NonNegative
@@ -109,6 +110,4 @@ class FedProto(Buffered):
 
 def _embedded(embedding: Tensor, y: Tensor) -> Tensor:
     """Returns an embedding for each label, (labels, dimension)."""
-    from raysim.local.outputs import predicted
-
     return predicted(embedding, y).reshape(y.numel(), -1)

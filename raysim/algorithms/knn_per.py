@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from raysim.algorithms.fedavg import FedAvg
 from raysim.algorithms.signatures import Arrivals, Population, Problem, Problems, Record, Setting, Task, Tensor
 from raysim.algorithms.staleness import Buffered
+from raysim.local.outputs import predicted
 from raysim.parts.lazy import F, torch
 from raysim.parts.part import Count, Fraction, Positive
 
@@ -70,8 +71,6 @@ class KNNPer(Buffered, FedAvg):
 
     def personal(self, task: Task, message: Record, state: Record) -> Callable[[Tensor], Tensor]:
         from sklearn.neighbors import NearestNeighbors
-
-        from raysim.local.outputs import predicted
 
         # A sequence has an embedding at each place, and a label at each place or for the last one only.
         labels = task.y.flatten()

@@ -10,6 +10,7 @@ training, in eval mode, and of samples without augmentation.
 from raysim.algorithms.central import needs_labels
 from raysim.algorithms.fedavg import FedAvg
 from raysim.algorithms.signatures import Model, Problems, Record, Setting, Task, Tensor, Trained
+from raysim.local.outputs import predicted
 from raysim.parts.lazy import F, torch
 from raysim.parts.part import NonNegative, Positive
 
@@ -46,8 +47,6 @@ class MOON(FedAvg):
 
     def _contrasted(self, task: Task, last: Model) -> Trained:
         """Trains on l_sup + mu l_con, where l_con = -log(e^(near / tau) / (e^(near / tau) + e^(far / tau)))."""
-        from raysim.local.outputs import predicted
-
         y = task.y
         # A sequence has a representation at each place, and one label or a label at each place.
         received, before = (predicted(task.embed(model, task.x), y).flatten(1) for model in (task.received, last))

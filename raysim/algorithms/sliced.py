@@ -23,6 +23,7 @@ from raysim.algorithms.signatures import (
     Weights,
 )
 from raysim.algorithms.staleness import Buffered
+from raysim.models.part import share_of
 from raysim.parts.errors import Problem
 from raysim.parts.part import Count
 from raysim.terms import Depth, Population, Record
@@ -100,8 +101,6 @@ class Deep(Sliced):
             yield Problem("algorithm.exits", text)
 
     def depth(self, level: float | None) -> Depth:
-        from raysim.models.widths import share_of
-
         first = self.exits if level is None else share_of(self.exits, level)
         return Depth(self.exits, first, every=level is None or self.trains_exits, mean=self.trains_exits)
 

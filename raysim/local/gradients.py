@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
+from raysim.local.outputs import counted
 from raysim.parts.lazy import torch
 from raysim.parts.part import Count, NonNegative, Positive
 from raysim.schedules import Schedulable
@@ -83,8 +84,6 @@ class Accumulate(Gradient):
     """Samples in a piece; the last one may have fewer."""
 
     def take(self, before: Take, at: GradientPoint, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        from raysim.local.outputs import counted
-
         if self.micro_batch >= len(y):
             return before(x, y)
         loss, total, all_labels = at.w.new_zeros(()), at.w.new_zeros(at.w.shape), counted(y)

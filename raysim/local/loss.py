@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from raysim.local.outputs import per_label
 from raysim.parts.errors import BadInput
 from raysim.parts.lazy import F
 from raysim.parts.own_function import Arguments, ImportPath, call, find, problems_of
@@ -43,8 +44,6 @@ class TrainingLoss(Part):
 
         output, target: as of a module and its data; text has an output and maybe a label at each place.
         """
-        from raysim.local.outputs import per_label
-
         outputs, labels = per_label(output, target)
         losses = self.each(outputs, labels)
         shape = labels.shape[:1] if self.mixes else labels.shape

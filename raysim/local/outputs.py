@@ -1,11 +1,10 @@
-"""Pairs what a module returns with labels: the losses of data, and what metrics count."""
+"""Pairs what a module returns with labels: the losses of data, and what metrics count. Importing it loads no torch."""
 
 from collections.abc import Callable
 
-import torch.nn.functional as F
-from torch import Tensor
-
 from raysim.data.dataset import IGNORED
+from raysim.parts.lazy import F
+from raysim.terms import Tensor
 
 
 def predicted(output: Tensor, target: Tensor) -> Tensor:

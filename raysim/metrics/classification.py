@@ -6,6 +6,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from raysim.data.dataset import IGNORED
+from raysim.local.outputs import by_target, predicted
 from raysim.metrics.metric import Metric
 from raysim.parts.part import Count
 from raysim.terms import Tensor
@@ -23,8 +25,7 @@ class ClassificationMetric(Metric):
         probabilities = outputs.double().sigmoid() if several else outputs.softmax(-1)
         if probabilities.isnan().any():  # the model has diverged, and torchmetrics would give any number
             return float("nan")
-        with warnings.catch_warnings():  # of labels that do not occur; subclasses leave these out
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):  # of labels that do not occur; subclasses leave these out
             return self.score(probabilities, labels, outputs.shape[1], classification)
 
     @abstractmethod
@@ -158,9 +159,6 @@ class ExactMatch(Metric):
     name: str = "exact_match"
 
     def reduced(self, output: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        from raysim.data.dataset import IGNORED
-        from raysim.local.outputs import by_target, predicted
-
         if target.is_floating_point():
             right = (by_target(output, target) > 0) == (target > 0.5)
         else:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
+from raysim.local.outputs import per_label
 from raysim.parts.errors import BadInput
 from raysim.parts.own import place_of
 from raysim.parts.own_function import Arguments, ImportPath, call, find, problems_of
@@ -50,8 +51,6 @@ class Metric(Part):
 
         output, target: as of a module and its data.
         """
-        from raysim.local.outputs import per_label
-
         outputs, labels = per_label(output, target)
         return outputs.float(), labels
 

@@ -52,8 +52,7 @@ def adapted(module: nn.Module, part: ModelPart) -> Adapted:
     config.base_model_name_or_path = _base_of(part)
     if head and values.get(f"{head}.weight", torch.empty(0)).requires_grad:
         config.modules_to_save = [f"model.{head}"]  # peft looks for the ends of names, and puts model before all
-    with warnings.catch_warnings():  # of names that transformers will drop, and peft still uses
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):  # of names that transformers will drop, and peft still uses
         made = Adapted(module, config)
     for name, value in lora.items():  # which peft has drawn anew
         module.get_parameter(name).data = value

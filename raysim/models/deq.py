@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from raysim.models.part import ModelPart, WidthDivisor, image_shape
+from raysim.models.part import ModelPart, WidthDivisor, image_shape, share_of
 from raysim.models.solver import SOLVERS, Anderson, Backward, Solver, Start
 from raysim.parts.errors import BadValue
 from raysim.parts.lazy import nn, torch
@@ -144,8 +144,6 @@ class TextModel(ModelPart):
         return self
 
     def build_at(self, width: float, shape: tuple[int, ...], num_classes: int) -> TorchModule:
-        from raysim.models.widths import share_of
-
         units = self.heads * share_of(self.width // self.heads, width)
         return self.model_copy(update={"width": units}).build(shape, num_classes)
 

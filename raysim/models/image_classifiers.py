@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from raysim.models.names import nearest
-from raysim.models.part import ModelPart, image_shape
+from raysim.models.part import ModelPart, image_shape, share_of
 from raysim.parts.errors import BadValue
 from raysim.parts.part import Pixels
 from raysim.terms import Inputs, TorchModule
@@ -75,8 +75,6 @@ class Torchvision(ImageClassifier):
 
     def narrower(self, module: TorchModule, width: float) -> TorchModule:
         from torchvision.models import VisionTransformer
-
-        from raysim.models.widths import share_of
 
         if not isinstance(module, VisionTransformer):
             return super().narrower(module, width)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from raysim.models.names import nearest
-from raysim.models.part import ModelPart
+from raysim.models.part import ModelPart, share_of
 from raysim.parts.errors import BadValue, Problem
 from raysim.parts.lazy import torch
 from raysim.parts.own_function import Arguments
@@ -95,8 +95,6 @@ class TransformersModel(ModelPart):
 
     def build_at(self, width: float, shape: tuple[int, ...], num_classes: int) -> TorchModule:
         """Builds the model with heads of fewer units, as many as before, and narrower dense layers."""
-        from raysim.models.widths import share_of
-
         built: Any = self.build(shape, num_classes)
         config = built.config.get_text_config()
         names, heads = config.attribute_map, config.num_attention_heads

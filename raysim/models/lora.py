@@ -66,8 +66,8 @@ class Lora(Part):
             use_dora=self.dora,
             target_modules="|".join(map(re.escape, chosen)),  # a list would also find longer names with these ends
         )
-        with warnings.catch_warnings():  # of what peft sets itself, such as how a layer's weight is stored
-            warnings.simplefilter("ignore")
+        # peft warns of what it sets itself, such as how a layer's weight is stored.
+        with warnings.catch_warnings(action="ignore"):
             inject_adapter_in_model(config, module)
         if head and head not in chosen and not _is_table(module, head):
             module.get_submodule(head).requires_grad_()

@@ -12,7 +12,8 @@ from typing import Annotated, Any, ClassVar, Self
 import cloudpickle
 from pydantic import Field, PlainValidator, WithJsonSchema, field_serializer
 
-from raysim.models.part import ModelPart
+from raysim.models.names import nearest
+from raysim.models.part import ModelPart, share_of
 from raysim.parts.errors import BadValue, Problem
 from raysim.parts.lazy import nn, torch
 from raysim.parts.own import WrongClass, import_class, path_of
@@ -124,8 +125,6 @@ class Module(ModelPart):
 
     def build_at(self, width: float, shape: tuple[int, ...], num_classes: int) -> TorchModule:
         """Builds the module with its parameter `width`, a share or a number of units; without one, cuts its layers."""
-        from raysim.models.widths import share_of
-
         parameters = {} if self.given is not None else parameters_of(find(self.module))
         if "width" not in parameters:
             return super().build_at(width, shape, num_classes)
@@ -136,7 +135,6 @@ class Module(ModelPart):
     def build(self, shape: tuple[int, ...], num_classes: int) -> TorchModule:
         """Builds the module. Raises ValueError if it is not one, or does not have the sub-module `head`."""
         from raysim.models.layers import contiguous
-        from raysim.models.names import nearest
         from raysim.models.pretrained import load_weights
 
         if self.given is None:

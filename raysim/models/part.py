@@ -85,6 +85,11 @@ class ModelPart(Part):
         return narrowed(self.build(shape, num_classes), width)
 
 
+def share_of(units: int, width: float) -> int:
+    """Returns how many of so many units a layer has at a width, a share: ceil(width * units)."""
+    return max(1, math.ceil(round(units * width, 6)))  # 0.07 * 100 is a little above 7
+
+
 def image_shape(shape: tuple[int, ...], least: int = 1) -> tuple[int, int, int]:
     """Returns the shape if it is an image's (channels, height, width), whose sides have at least so many pixels.
 

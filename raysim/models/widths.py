@@ -1,6 +1,5 @@
 """Narrower forms of a module: its layers with fewer units, the first ones of each."""
 
-import math
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 from torch import nn
 from torch.nn.modules.conv import _ConvNd
 
+from raysim.models.part import share_of
 from raysim.parts.errors import BadValue
 
 PRODUCTS = (nn.Linear, _ConvNd)
@@ -17,11 +17,6 @@ _HEAD_SIZES = ("head_dim", "attention_head_size")
 _ENTERING = re.compile(r"qkv|to_qkv|query_key_value|c_attn|in_proj|query|key|value|(to_)?[qkv]|[qkv]_(proj|lin)")
 _LEAVING = re.compile(r"out|proj|out_proj|c_proj|o_proj|out_lin|to_out")
 _CURE = "take another model, or a custom module with a parameter `width`"
-
-
-def share_of(units: int, width: float) -> int:
-    """Returns how many of so many units a layer has at a width, a share: ceil(width * units)."""
-    return max(1, math.ceil(round(units * width, 6)))  # 0.07 * 100 is a little above 7
 
 
 def source_of(size: int, outputs: Sequence[int]) -> int | None:

@@ -10,9 +10,8 @@ from raysim.models import CNN, MLP, Module, ResNet, Torchvision, Transformer
 from raysim.models.build import initialise
 from raysim.models.language_models import BERT, GPT, CausalLM, SequenceClassifier
 from raysim.models.layout import Layout
-from raysim.models.part import ModelPart
+from raysim.models.part import ModelPart, share_of
 from raysim.models.slices import Cut, Slices, require_consistent
-from raysim.models.widths import share_of
 from raysim.parts.errors import BadValue
 
 IMAGE, TEXT = (3, 32, 32), (12,)

@@ -5,8 +5,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from raysim.models.part import ModelPart
-from raysim.models.widths import share_of
+from raysim.models.part import ModelPart, share_of
 from raysim.terms import Inputs
 
 
