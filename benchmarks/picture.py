@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 import raysim
-from results import style
+from results import drawing as style
 
 KEYS = ["algorithm", "world.delay.sigma", "seed"]
 COLOURS = {"fedavg": style.colour(0), "fedbuff": style.colour(1), "ca2fl": style.colour(2)}

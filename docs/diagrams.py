@@ -3,7 +3,7 @@
 from html import escape
 from pathlib import Path
 
-from results import style
+from results import drawing as style
 
 IMAGES = Path(__file__).parent / "images"
 BLUE, ORANGE, GREEN = (style.colour(place) for place in range(3))

@@ -1,16 +1,21 @@
-"""The keys of scenarios: dotted paths such as `world.delay.sigma`, with their values."""
+"""Scenarios as plain data: texts in YAML, and keys, which are dotted paths such as `world.delay.sigma`, with values."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from io import StringIO
 from typing import Any, TypeAlias
 
 import pyarrow as pa
+from ruamel.yaml import YAML
+from ruamel.yaml.composer import Composer
+from ruamel.yaml.error import MarkedYAMLError
 
 Value: TypeAlias = str | int | float | bool | None
 
+_LONGEST = 400  # letters of a message
 _OF_SCHEDULES = {"name", "over", "warmup", "warmup_from"}  # keys that all schedules have
 
 
@@ -83,3 +88,47 @@ def column(values: Sequence[Value]) -> pa.Array[Any]:
     if kinds <= {int, float} or kinds == {bool}:
         return pa.array(values)
     return pa.array([value if value is None or isinstance(value, str) else json.dumps(value) for value in values])
+
+
+# --- YAML -------------------------------------------------------------------------------------------------------------
+
+
+class _Composer(Composer):
+    """Makes the nodes of a text."""
+
+    def __init__(self, loader: Any = None) -> None:
+        super().__init__(loader)
+        self.warn_double_anchors = False  # YAML allows an anchor to be defined again
+
+
+def parse(text: str) -> Any:
+    """Returns what a text in YAML 1.2 holds. Raises ValueError, with a message of one line, if it is no such text."""
+    yaml = YAML(typ="safe", pure=True)
+    yaml.Composer = _Composer
+    try:
+        return yaml.load(text)
+    except TypeError:
+        raise ValueError("keys must be text; put them in quotes") from None
+    except RecursionError:
+        raise ValueError("blocks must not be nested so deep") from None
+    except Exception as error:  # the library lets errors of functions such as chr() through
+        raise ValueError(_one_line(error)) from error
+
+
+def as_yaml(value: Any) -> str:
+    """Returns plain data as YAML, with the innermost blocks and lists in one line."""
+    yaml = YAML()
+    yaml.default_flow_style = None
+    yaml.width = 100
+    text = StringIO()
+    yaml.dump(value, text)
+    return text.getvalue()
+
+
+def _one_line(error: Exception) -> str:
+    if not isinstance(error, MarkedYAMLError):
+        text = " ".join(str(error).split()) or type(error).__name__
+    else:
+        mark, what = error.problem_mark, ", ".join(part for part in (error.context, error.problem) if part)
+        text = f"line {mark.line + 1}, column {mark.column + 1}: {what}" if mark else what
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from results.info import NotARun, Status
 from results.location import location, reaching, why
-from results.reader import NoRuns, Run
+from results.reader import NoRuns, Run, opened
 from results.run_set import READERS
 from results.runs import Runs
 from results.views import View, view
@@ -26,21 +26,12 @@ def load(*paths: str | os.PathLike[str]) -> Runs:
     folders = [folder for path in paths for folder in folders_below(location(path))]
     unique = list({folder.resolve(): folder for folder in folders}.values())
     with ThreadPoolExecutor(READERS) as readers:
-        found = list(readers.map(_opened, unique))
+        found = list(readers.map(opened, unique))
     runs = [item for item in found if isinstance(item, Run)]
     wrong = [item for item in found if isinstance(item, NotARun)]
     if wrong:
         raise NotARun("\n".join(map(str, wrong)))
     return Runs(runs)
-
-
-def _opened(folder: Path) -> Run | NotARun:
-    run = Run(folder)
-    try:
-        run.info  # noqa: B018 - reading it checks it
-    except NotARun as error:
-        return error
-    return run
 
 
 def folders_below(path: Path) -> list[Path]:
@@ -60,26 +51,6 @@ def folders_below(path: Path) -> list[Path]:
     if not found:
         raise NoRuns(f"{path}: must be a run's folder, with run.json in it, or hold such folders; got none; {_FIRST}")
     return found
-
-
-def newest(name: Path, *, begins: bool = False) -> Path:
-    """Returns the folder of the newest run of a name, such as runs/quickstart.
-
-    name: below a folder that holds the run at any depth; without one, below runs/. A folder that is there is returned
-    as it is, and so is a name that no run has. begins: whether the folder's name may be one that only begins so. Raises
-    NotARun where runs of several names do.
-    """
-    places = [name] if name.is_absolute() or len(name.parts) > 1 else [name, Path("runs") / name]
-    if there := [place for place in places if place.exists()]:
-        return there[0]
-    files = places[-1].parent.rglob("run.json")
-    found = [_opened(file.parent) for file in files if file.parent.name.startswith(name.name)]
-    runs = [run for run in found if isinstance(run, Run)]
-    runs = [run for run in runs if run.info.get("name") == name.name] or (runs if begins else [])
-    if len(names := sorted({str(run.info.get("name")) for run in runs})) > 1:
-        text = f"must be the beginning of one run's name, got that of {', '.join(names)}"
-        raise NotARun(f"{name}: {text}; write more of it")
-    return max(runs, key=lambda run: (run.info.get("started_at") or "", run.folder.name)).folder if runs else name
 
 
 class Folder:

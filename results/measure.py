@@ -15,7 +15,7 @@ from results.texts import in_bytes, in_full, quoted
 # Metrics that are totals of a whole run, and not evaluations of a model. staleness: mean over the updates used.
 # seconds: real time. epsilon: of the most exposed client.
 TOTALS = ("virtual_time", "up_bytes", "down_bytes", "local_steps", "staleness", "epsilon", "seconds")
-_SUBJECTS = ("global", "slice", "group", "client", "unseen", "peer")
+SUBJECTS = ("global", "slice", "group", "client", "unseen", "peer")
 _BEST = ("best", "at_best_validation")
 _OF_LAST = re.compile(r"(max|min|mean)_of_last_([1-9]\d*)")
 _AGGREGATES: dict[str, Callable[[list[float]], float]] = {"max": np.max, "min": np.min, "mean": np.mean}
@@ -57,7 +57,7 @@ class Measure:
     """By metric, whether larger is better, as `directions` gives it for the runs."""
 
     def __post_init__(self) -> None:
-        require_of("subject", self.subject, _SUBJECTS)
+        require_of("subject", self.subject, SUBJECTS)
         require_of("over", self.over, OVER)
         for name, cost in [("cost", cost) for cost in self.costs] + ([("at", self.at[0])] if self.at else []):
             require_of(name, cost, COSTS)

@@ -10,20 +10,18 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from results import style
 from results.counted import counted_runs, counting, key_axes
 from results.disk import replacing
-from results.drawing import AXES, band, by_group, evaluated, label_axis, points, wide_scale
+from results.drawing import AXES, RC, band, by_group, evaluated, label_axis, legend_below, points, wide_scale
 from results.groups import Groups, grouped
 from results.info import range_of
-from results.measure import NotComparable
+from results.measure import SUBJECTS, NotComparable, require_of
 from results.ranking import LEVEL
 from results.run_set import RunSet
 from results.texts import count, quoted
 
 BANDS = ("minmax", "std", "ci", "none")
 FORMATS = ("pdf", "svg", "png")
-_SUBJECTS = ("global", "slice", "group", "client", "unseen", "peer")
 
 
 class Drawn(TypedDict, total=False):
@@ -49,7 +47,7 @@ def plot(
         _, axes = pyplot.subplots(figsize=(5.0, 3.0), layout="constrained")
     _draw(axes, groups, table, x, metric, how.get("band", "minmax"))
     if own:
-        style.legend_below(axes)
+        legend_below(axes)
     elif axes.get_legend_handles_labels()[1]:
         axes.legend(frameon=False)
     return axes
@@ -76,11 +74,11 @@ def save(
         raise NotComparable(f"out: must end in .{', .'.join(FORMATS)}, got {quoted(path.name)}; give another name")
     groups, table, x, notes = _table(runs, metric, x, how)
     letters = dict.fromkeys(("font.size", "axes.labelsize", "legend.fontsize", "xtick.labelsize", "ytick.labelsize"), 8)
-    settings: Any = style.RC | letters | {"lines.linewidth": 1.2, "lines.markersize": 3.0}
+    settings: Any = RC | letters | {"lines.linewidth": 1.2, "lines.markersize": 3.0}
     with rc_context(settings):
         figure = Figure(figsize=(width, height or 0.7 * width), layout="constrained")
         _draw(axes := figure.subplots(), groups, table, x, metric, how.get("band", "minmax"))
-        style.legend_below(axes, grows=height is None)
+        legend_below(axes, grows=height is None)
         dates = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
         with replacing(path) as hidden, open(hidden, "wb") as stream:
             figure.savefig(stream, format=form, metadata=dates.get(form))
@@ -99,14 +97,9 @@ def _counted(runs: RunSet, how: Drawn) -> tuple[RunSet, list[str]]:
 def _table(runs: RunSet, metric: str, x: str | None, how: Drawn) -> tuple[Groups, pd.DataFrame, str, list[str]]:
     """Returns the lines and their points, the first axis, and a note on each run that is not drawn."""
     subject, split = how.get("subject"), how.get("split", "test")
-    allowed = {
-        "x": (x or "round", tuple(AXES)),
-        "band": (how.get("band", "minmax"), BANDS),
-        "subject": (subject or "global", _SUBJECTS),
-    }
-    for key, (value, values) in allowed.items():
-        if value not in values:
-            raise NotComparable(f"{key}: must be one of {', '.join(values)}, got {quoted(value)}")
+    require_of("x", x or "round", AXES)
+    require_of("band", how.get("band", "minmax"), BANDS)
+    require_of("subject", subject or "global", SUBJECTS)
     counted, notes = _counted(runs, how)
     groups = grouped(counted, how.get("by"))
     x = x or groups.axis

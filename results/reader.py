@@ -210,3 +210,33 @@ def open_run(folder: str | os.PathLike[str]) -> Run:
         for file in run.files(name)[:1]:
             check_schema(file, name)
     return run
+
+
+def opened(folder: Path) -> Run | NotARun:
+    """Opens the run in a folder, or returns what is wrong with its run.json."""
+    run = Run(folder)
+    try:
+        run.info  # noqa: B018 - reading it checks it
+    except NotARun as error:
+        return error
+    return run
+
+
+def newest(name: Path, *, begins: bool = False) -> Path:
+    """Returns the folder of the newest run of a name, such as runs/quickstart.
+
+    name: below a folder that holds the run at any depth; without one, below runs/. A folder that is there is returned
+    as it is, and so is a name that no run has. begins: whether the folder's name may be one that only begins so. Raises
+    NotARun where runs of several names do.
+    """
+    places = [name] if name.is_absolute() or len(name.parts) > 1 else [name, Path("runs") / name]
+    if there := [place for place in places if place.exists()]:
+        return there[0]
+    files = places[-1].parent.rglob("run.json")
+    found = [opened(file.parent) for file in files if file.parent.name.startswith(name.name)]
+    runs = [run for run in found if isinstance(run, Run)]
+    runs = [run for run in runs if run.info.get("name") == name.name] or (runs if begins else [])
+    if len(names := sorted({str(run.info.get("name")) for run in runs})) > 1:
+        text = f"must be the beginning of one run's name, got that of {', '.join(names)}"
+        raise NotARun(f"{name}: {text}; write more of it")
+    return max(runs, key=lambda run: (run.info.get("started_at") or "", run.folder.name)).folder if runs else name

@@ -16,9 +16,8 @@ from rich.text import Text
 from results.info import Status, at, directions, ended_by
 from results.reader import Run
 from results.readings import MOMENT, WHAT, over_members
-from results.render import plain_table
 from results.schemas import TABLES
-from results.texts import count
+from results.texts import count, plain_table
 
 if TYPE_CHECKING:
     import pandas as pd

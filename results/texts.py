@@ -1,17 +1,25 @@
-"""Keys, values and numbers as texts for people, and what to install."""
+"""Keys, values, numbers and tables as texts for people, and what to install."""
+
+from __future__ import annotations
 
 import math
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, Context
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+GAP = 2  # letters between columns
 _QUOTED = 200  # letters of a value that a message quotes
 # Characters that terminals obey, except for ends of lines and tabs, and those that turn the direction of letters.
 _OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -104,6 +112,18 @@ def precision(mean: float, std: float) -> str:
 def spread(mean: float, std: float, form: str) -> str:
     """Returns the mean as text, with the standard deviation if there is one."""
     return f"{mean:{form}}" if math.isnan(std) else f"{mean:{form}} ± {std:{form}}"
+
+
+def plain_table(frame: pd.DataFrame, words: int, gap: int = GAP, widths: Sequence[int] = ()) -> Table:
+    """Returns a frame of texts as a table of rich. words: how many columns hold words, and are aligned left; those
+    after them hold numbers. gap: letters between columns. widths: of columns; by default as wide as there is room."""
+    table = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False, header_style="dim")
+    for place, head in enumerate(frame):
+        how: Any = {"justify": "left" if place < words else "right", "width": widths[place] if widths else None}
+        table.add_column(Text(str(head)), overflow="fold", **how)
+    for row in frame.itertuples(index=False):
+        table.add_row(*map(Text, row))
+    return table
 
 
 DISTRIBUTION = "raysim-fl"

@@ -6,7 +6,7 @@ import html
 import re
 from pathlib import Path
 
-from results import style
+from results import drawing as style
 
 IMAGES = Path(__file__).parents[1] / "images"
 FOUND = re.compile(r'<img alt="([^"]*)" src="[./]*images/([\w-]+)\.svg" ?/?>')

@@ -16,8 +16,8 @@ from raysim.parts.errors import RunFailed
 from raysim.runs.place import RunPlace
 from results import NotARun, NotComparable, UnknownKey
 from results.disk import CannotWrite, require_folder
-from results.load import newest
 from results.location import UnknownLocation, is_local, location
+from results.reader import newest
 from results.texts import harmless
 
 ScenarioFiles = Annotated[list[Path], typer.Argument(help="Scenario files (YAML).", show_default=False)]

@@ -14,8 +14,7 @@ from raysim.parts.errors import ScenarioError
 from raysim.runs.inspection import guarantee
 from raysim.runs.room import Node, Room, differences, examined, states, too_large
 from raysim.sweep import load_sweep
-from results.render import plain_table
-from results.texts import Terminal, count
+from results.texts import Terminal, count, plain_table
 
 
 def doctor(
@@ -50,13 +49,10 @@ def doctor(
     lost = [
         f"{one.address}: has no {', '.join(one.answer.missing)}" for one in nodes if one.answer and one.answer.missing
     ]
-    for text in lost:
-        console.print(Text.assemble(("missing: ", "yellow"), text), soft_wrap=True)
     differ = list(differences(nodes))
-    for text in differ:
-        console.print(Text.assemble(("differs: ", "yellow"), text), soft_wrap=True)
-    for text in wrong:
-        console.print(Text.assemble(("wrong: ", "red"), text), soft_wrap=True)
+    for label, colour, texts in (("missing", "yellow", lost), ("differs", "yellow", differ), ("wrong", "red", wrong)):
+        for text in texts:
+            console.print(Text.assemble((f"{label}: ", colour), text), soft_wrap=True)
     if not (wrong or differ or lost):
         console.print("nothing is wrong, and nodes do not differ")
     raise typer.Exit(1 if wrong else 0)

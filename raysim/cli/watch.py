@@ -17,7 +17,7 @@ from rich.text import Text
 from raysim.cli.command import FolderOfRuns, refuse, refusing_wrong_runs
 from results.load import Folder, readable
 from results.reader import NoRuns
-from results.render import fitted, least_widths
+from results.render import column_widths, fitted
 from results.texts import Terminal
 from results.views import View, lines
 
@@ -65,7 +65,7 @@ def shown(views: Sequence[View], width: int) -> RenderableType:
     heads, rows, reasons = lines(views)
     frame = pd.DataFrame(rows, columns=list(heads))
     frame, words = frame.loc[:, (frame != "").any()], 3
-    if "what" in frame and sum(least_widths(frame, 3)) > width:
+    if "what" in frame and sum(column_widths(frame, 3)[0]) > width:
         below = partial(fill, width=max(map(len, frame["run"])), initial_indent="\n  ", subsequent_indent="  ")
         frame, words = frame.assign(run=frame["run"] + frame["what"].map(below)).drop(columns="what"), 2
     return Group(fitted(frame, words, width), *(Text(line, "dim") for line in reasons))

@@ -27,7 +27,7 @@ from raysim.scenario.kinds import Kind, find_parts, kind_of, kinds
 from raysim.scenario.load import assign, override_all, read
 from raysim.scenario.words import placed, required
 from raysim.uplink.noise import LocalNoise
-from results.yaml import parse
+from results.keys import parse
 
 Raw = dict[str, Any]
 Law: TypeAlias = Callable[[Any], None]

@@ -146,23 +146,19 @@ def locked(folder: Path, *, shared: bool = False) -> Iterator[bool]:
     if not is_local(folder):
         yield False
         return
-    handle = os.open(folder, os.O_RDONLY)
+    handle, lockable = os.open(folder, os.O_RDONLY), True
     try:
-        yield _lock(handle, folder, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+        try:
+            fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        except BlockingIOError:
+            cure = "wait for its end, or end it (`raysim show` names it)"
+            text = f"{folder}: must be a run that has ended, but a process is at work on it; {cure}"
+            raise CannotGoOn(text) from None
+        except OSError:
+            lockable = False
+        yield lockable
     finally:
         os.close(handle)
-
-
-def _lock(handle: int, folder: Path, kind: int) -> bool:
-    try:
-        fcntl.flock(handle, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        cure = "wait for its end, or end it (`raysim show` names it)"
-        text = f"{folder}: must be a run that has ended, but a process is at work on it; {cure}"
-        raise CannotGoOn(text) from None
-    except OSError:
-        return False
-    return True
 
 
 def _is_over(run: Run) -> bool:

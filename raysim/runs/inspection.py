@@ -53,15 +53,6 @@ class Inspected(NamedTuple):
     states: States | None = None  # of clients; None if they keep none
 
 
-def inspect(scenario: Scenario) -> Inspected:
-    """Loads the data and the model of a scenario as a run would, and returns what is wrong with them.
-
-    If something is wrong, nothing that depends on it is examined. One client or peer is trained for one step.
-    """
-    with isolated(torch=True):
-        return _inspect(scenario)
-
-
 def unfit(scenario: Scenario) -> list[Problem]:
     """Returns why the data do not load or cannot be divided, or why noise cannot be as `release` says in the timeline
     that follows; none where they are not on this machine, or are more than 256 MB of files: they are then not read."""
@@ -84,7 +75,12 @@ def unfit(scenario: Scenario) -> list[Problem]:
     return found
 
 
-def _inspect(scenario: Scenario) -> Inspected:
+@isolated(torch=True)
+def inspect(scenario: Scenario) -> Inspected:
+    """Loads the data and the model of a scenario as a run would, and returns what is wrong with them.
+
+    If something is wrong, nothing that depends on it is examined. One client or peer is trained for one step.
+    """
     found: list[Problem] = []
     with _noting(found, "data"):
         dataset = load(scenario.data)

@@ -15,8 +15,8 @@ from raysim.runs.record import read
 from raysim.scenario.load import parse_block, read_back
 from raysim.terms import ModelKey, suffixed
 from results import NotARun, Run, Runs, open_run, summary
-from results.load import newest
 from results.location import is_local, location
+from results.reader import newest
 from results.texts import cut
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from raysim.parts.part import Part, as_tuples
 from raysim.scenario.checks import problems_of
 from raysim.scenario.explain import explain, shown
 from raysim.scenario.schema import Scenario
+from results.keys import parse
 from results.location import require_file
-from results.yaml import parse
 
 
 def read(path: str | Path, below: tuple[Path, ...] = ()) -> dict[str, Any]:

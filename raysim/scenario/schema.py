@@ -30,7 +30,7 @@ from raysim.terms import Population
 from raysim.uplink.transforms import AnUplink
 from raysim.uplink.uplink import Uplink, shadows_each
 from raysim.world import TOPOLOGIES, Topology, World
-from results.yaml import as_yaml
+from results.keys import as_yaml
 
 # Keys that are newer than others, with their defaults, which do not count, so that the hashes of older scenarios stay.
 LATER: dict[str, Any] = {

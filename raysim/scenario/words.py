@@ -9,7 +9,7 @@ from raysim.parts.part import Part, as_tuples, names_of
 from raysim.scenario.kinds import Kind
 from raysim.scenario.schema import Scenario
 from raysim.schedules.schedulable import SCHEDULE
-from results.yaml import as_yaml
+from results.keys import as_yaml
 
 Schema = dict[str, Any]
 

@@ -16,7 +16,7 @@ from raysim.scenario import Scenario
 from raysim.scenario.explain import explain
 from raysim.scenario.load import assign, name_after, parse_scenario, read, set_case, settings_of
 from raysim.sweep.settings import Direction, Search, Sweep, direction_of
-from results.yaml import parse
+from results.keys import parse
 
 
 @dataclass(frozen=True)

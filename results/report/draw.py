@@ -11,8 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from results import style
-from results.drawing import AXES, band, by_group, lines, points
+from results.drawing import AXES, INK, MUTED, band, by_group, colour, line_style, lines, points
 from results.groups import Groups
 
 _STRETCHES = 40  # stretches of rounds, or of virtual time, in a figure, at most
@@ -37,7 +36,7 @@ def against_epsilon(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str)
     methods, private = table.index.map(groups.methods.__getitem__), np.isfinite(table[column])
     for place, method in enumerate(dict.fromkeys(groups.methods)):
         noisy = table[private & (methods == method)]
-        look: Any = {"color": style.colour(place)}
+        look: Any = {"color": colour(place)}
         reach = [noisy["mean"] - noisy["min"], noisy["max"] - noisy["mean"]]
         label = method if len({*groups.methods}) > 1 else None
         axes.errorbar(noisy[column], noisy["mean"], reach, label=label, marker="o", capsize=3, **look)
@@ -104,7 +103,7 @@ def histogram(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> st
     top = float(rows[column].max())
     edges = np.linspace(-0.5, top + 0.5, int(min(top + 2, _STRETCHES)))
     for place, of_group in by_group(rows):
-        look: Any = {key: style.line(place, 1)[key] for key in ("color", "linestyle")}
+        look: Any = {key: line_style(place, 1)[key] for key in ("color", "linestyle")}
         look["histtype"] = "stepfilled" if len(groups) == 1 else "step"
         share = np.full(len(of_group), 100 / len(of_group))
         axes.hist(of_group[column], edges.tolist(), weights=share, label=groups.label(place), linewidth=1.7, **look)
@@ -119,7 +118,7 @@ def shares(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:
     left = np.zeros(len(parts))
     for text in [*filter(parts.columns.__contains__, _PATTERNS), *(t for t in parts if t not in _PATTERNS)]:
         strength, hatch = _PATTERNS.get(str(text), (0.65, "||"))
-        colours: Any = {"color": [style.colour(place) for place in parts.index], "edgecolor": style.INK[0]}
+        colours: Any = {"color": [colour(place) for place in parts.index], "edgecolor": INK[0]}
         axes.barh(range(len(parts)), parts[text], 0.6, left, label=str(text), alpha=strength, hatch=hatch, **colours)
         left += parts[text].to_numpy()
     axes.set_yticks(
@@ -182,7 +181,7 @@ def network(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str:
     else:
         axes.set_axis_off()
         at = nx.circular_layout(sorted(graph)) if ring else nx.spring_layout(pairs, seed=0)
-        colours = {"node_color": style.colour(rows["group"].iloc[0]), "edge_color": style.MUTED[0]}
+        colours = {"node_color": colour(rows["group"].iloc[0]), "edge_color": MUTED[0]}
         nx.draw_networkx(shown, at, ax=axes, with_labels=False, node_size=60, width=0.8, **colours)
         axes.set_aspect("equal")
     way = "Over each line both peers send." if both else "An arrow leads to the peer that is sent to."
@@ -204,12 +203,10 @@ def timeline(axes: Axes, groups: Groups, rows: pd.DataFrame, column: str) -> str
         mine = (some[column] == status) & (some["dispatched_at"] <= end)
         if mine.any():
             at = some.loc[mine, "client"].map(clients)
-            look: Any = {"color": style.colour(group.place), "alpha": strength, "linewidth": 3, "label": status}
+            look: Any = {"color": colour(group.place), "alpha": strength, "linewidth": 3, "label": status}
             axes.hlines(at, some.loc[mine, "dispatched_at"], ends[mine], **look)
-            axes.plot(
-                ends[mine], at, "x" if status == "discarded" else "|", color=style.colour(group.place), alpha=strength
-            )
-    axes.vlines(steps[steps <= end], -1.6, -0.8, color=style.INK[0], linewidth=0.8)
+            axes.plot(ends[mine], at, "x" if status == "discarded" else "|", color=colour(group.place), alpha=strength)
+    axes.vlines(steps[steps <= end], -1.6, -0.8, color=INK[0], linewidth=0.8)
     axes.set(xlabel=f"virtual time{groups.unit}", ylabel="client", xlim=(-0.015 * end, 1.015 * end))
     axes.set_ylim(len(clients) - 0.4, -1.8)
     axes.set_yticks(list(clients.values()), [str(client) for client in clients], fontsize=6)

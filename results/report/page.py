@@ -9,24 +9,22 @@ from typing import Any
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from results import style
 from results.compare import compare
 from results.counted import key_axes
 from results.disk import replacing
+from results.drawing import SERIES
 from results.groups import Groups, grouped, text
-from results.keys import UnknownKey
+from results.keys import UnknownKey, as_yaml
 from results.measure import Measure, NotComparable
 from results.reader import open_run
 from results.readings import readings
-from results.render import as_html
+from results.render import as_html, text_table
 from results.report.section import Picture, Section, pictures
 from results.report.sections import SECTIONS
 from results.run_set import RunSet
 from results.score import common_budget
-from results.text_table import text_table
 from results.texts import count
 from results.views import lines, view
-from results.yaml import as_yaml
 
 
 @dataclass(frozen=True)
@@ -85,7 +83,7 @@ def _name(info: Mapping[str, Any]) -> str:
 
 def filled(template: str, **values: Any) -> str:
     """Returns the page of a template in this package that extends `report/base.html.j2`."""
-    return _environment().get_template(template).render(series=[light for light, _ in style.SERIES], **values)
+    return _environment().get_template(template).render(series=[light for light, _ in SERIES], **values)
 
 
 def _html(frame: pd.DataFrame) -> str:

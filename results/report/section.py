@@ -12,8 +12,7 @@ from urllib.parse import quote
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from results import style
-from results.drawing import evaluated
+from results.drawing import FONT, RC, evaluated, legend_below
 from results.groups import Groups
 from results.schemas import TABLES
 
@@ -121,13 +120,13 @@ def _by(section: Section, frame: pd.DataFrame) -> Iterable[tuple[Any, pd.DataFra
 
 def picture(section: Section, groups: Groups, rows: pd.DataFrame, column: str, name: str, title: str) -> Picture:
     """Draws a figure as SVG."""
-    with rc_context(style.RC):
+    with rc_context(RC):
         figure = Figure(figsize=(WIDTH, section.height), layout="constrained")
         axes = figure.subplots()
         caption = section.draw(axes, groups, rows, column)
-        style.legend_below(axes)
+        legend_below(axes)
         text = io.StringIO()
         dates: Any = {"Date": None, "Creator": None}
         figure.savefig(text, format="svg", metadata=dates)
-    svg = text.getvalue().replace("'DejaVu Sans'", style.FONT)  # a font of the reader's system
+    svg = text.getvalue().replace("'DejaVu Sans'", FONT)  # a font of the reader's system
     return Picture(re.sub(r"[^\w-]+", "-", name.replace("_", "-")), title, caption or "", svg)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from raysim import RunFailed, ScenarioError, parse_scenario, run
 from raysim.data import loaded
 from raysim.parts.rng import generator
-from results.yaml import parse
+from results.keys import parse
 
 DRAW = generator(0, "meaning")
 X, Y = DRAW.standard_normal((60, 4)), np.arange(60) % 3

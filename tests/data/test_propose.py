@@ -9,7 +9,7 @@ import pytest
 from command_line import command
 from image_files import write_image
 
-from results.yaml import parse
+from results.keys import parse
 
 DRAW = np.random.default_rng(0)
 Y = np.arange(60) % 3
