@@ -9,7 +9,7 @@ from pydantic import Field, field_serializer, model_validator
 
 from raysim.data.dataset import Dataset, Split
 from raysim.data.meaning import NamedArrays
-from raysim.data.sources.in_memory import InMemory, as_array, contents
+from raysim.data.sources.in_memory import AnArray, InMemory, as_array, contents
 from raysim.data.sources.inputs import require_same_kind
 from raysim.data.sources.raw_samples import RawSamples
 from raysim.data.sources.reading import load_npz
@@ -31,7 +31,7 @@ class Arrays(RawSamples):
     name: str = "arrays"
     path: Annotated[str | None, Field(examples=["samples.npz"])] = None
     """An .npz file, as numpy.savez writes it."""
-    arrays: dict[str, InMemory] | None = None
+    arrays: dict[str, AnArray] | None = None
     """The arrays themselves, by name, instead of a file; from Python only. run.json keeps their shapes and hashes."""
 
     @classmethod

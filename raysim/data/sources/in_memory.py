@@ -6,11 +6,10 @@ import hashlib
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
-from pydantic import BaseModel, GetCoreSchemaHandler, GetJsonSchemaHandler
-from pydantic_core import CoreSchema, core_schema
+from pydantic import BaseModel, PlainValidator, WithJsonSchema
 
 from raysim.parts.errors import BadValue
 
@@ -46,14 +45,6 @@ class InMemory:
     def described(self) -> dict[str, Any]:
         """What run.json keeps."""
         return {"shape": list(self.shape), "dtype": self.dtype, "hash": self.hash}
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(_validate)
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        return {"type": "object", "description": "An array in memory: shape, dtype and hash."}
 
 
 def contents(arrays: Mapping[str, InMemory], key: str) -> dict[str, np.ndarray]:
@@ -103,6 +94,10 @@ def _validate(value: Any) -> InMemory:
     if hasattr(value, "__array__"):
         return InMemory.of(value)
     raise ValueError(f"must be an array, given from Python, got {type(value).__name__}; in a file, give `path` instead")
+
+
+_SCHEMA = WithJsonSchema({"type": "object", "description": "An array in memory: shape, dtype and hash."})
+AnArray = Annotated[Any, PlainValidator(_validate), _SCHEMA]
 
 
 def without_arrays(part: PartT) -> PartT:

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, field_serializer, model_validator
 from raysim.data.dataset import LOSSES, Dataset
 from raysim.data.meaning import InputMeaning, Meaning, Open, require_answered
 from raysim.data.sources.columns import encoded, is_numeric, owners, plain, require, require_plain, table_of
-from raysim.data.sources.in_memory import InMemory, as_columns, contents
+from raysim.data.sources.in_memory import AnArray, InMemory, as_columns, contents
 from raysim.data.sources.labels import EXACT, Said, labels_of, questions
 from raysim.data.sources.raw_samples import splits_of
 from raysim.data.sources.reading import matching
@@ -45,10 +45,10 @@ class Table(Source):
     """What is between the cells of CSV files, such as ";". null: a comma or, in .tsv files, a tab."""
     decimal: Literal[".", ","] = "."
     """The decimal point of CSV files: "," reads 5,123 as a number between 5 and 6."""
-    frame: Annotated[dict[str, InMemory], BeforeValidator(as_columns)] | None = None
+    frame: Annotated[dict[str, AnArray], BeforeValidator(as_columns)] | None = None
     """The table itself, such as a pandas data frame, instead of a file; from Python only. run.json keeps the shapes and
     hashes of its columns."""
-    test_frame: Annotated[dict[str, InMemory], BeforeValidator(as_columns)] | None = None
+    test_frame: Annotated[dict[str, AnArray], BeforeValidator(as_columns)] | None = None
     """The table of the test samples itself, with `frame`. null: a share of the samples is the test set."""
     test_share: Share = 0.2
     """Share of the samples that is the test set, equally many of each label; used only without samples to test on. It

@@ -17,9 +17,8 @@ from raysim.data.sources.inputs import named_or_plain
 from raysim.data.sources.labels import Said, labels_of
 from raysim.data.sources.reading import matching
 from raysim.data.sources.rows import Cells, Rows
-from raysim.data.sources.sequences import Sequences, arranged
 from raysim.data.sources.source import Share, Source
-from raysim.data.sources.text_rows import read_rows
+from raysim.data.sources.text_samples import Sequences, arranged, read_rows
 from raysim.data.sources.tokenizers import TOKENIZERS, Bytes, InFolder, Tokenizer, Tokens
 from raysim.parts.errors import BadValue
 from raysim.parts.part import Count, OneOf, Unit
