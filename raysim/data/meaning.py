@@ -18,7 +18,6 @@ from raysim.terms import Inputs
 from results.texts import count
 
 Shape = tuple[int, ...] | dict[str, tuple[int, ...]]  # of one input, or of each array of it
-_SHOWN = 20  # names that a line shows
 _EACH = {"images": "channel", "volumes": "channel", "series": "sensor", "features": "feature"}  # scaled by itself
 
 
@@ -141,7 +140,7 @@ class InputMeaning:
     def __str__(self) -> str:
         if self.words:
             return self.words
-        names = f" ({_listed(self.names)})" if self.names else ""
+        names = f" ({listed(self.names)})" if self.names else ""
         scaled = f", each {_EACH[self.kind]} with mean 0 and deviation 1" if self.mean else ""
         if self.dtype == "uint8" and not any(self.mean):
             scaled = ", from 0 to 1"
@@ -163,7 +162,7 @@ class LabelMeaning:
 
     def __str__(self) -> str:
         words = {"classes": f"{self.outputs} classes", "regression": count(self.outputs, "target"), "none": "nothing"}
-        names = f" ({_listed(self.names)})" if self.names else ""
+        names = f" ({listed(self.names)})" if self.names else ""
         places = f", one at each of {self.places} places" if self.places else ""
         return words.get(self.task, f"{count(self.outputs, 'label')} of 0 or 1") + names + places
 
@@ -199,7 +198,7 @@ class Meaning:
     def lines(self) -> tuple[str, ...]:
         """What `raysim check --data` prints."""
         columns = ", ".join(f"{name} ({count(values, 'value')})" for name, values in self.columns.items())
-        found = {"x": str(self.inputs), "y": str(self.labels), "columns": columns, "not used": _listed(self.unused)}
+        found = {"x": str(self.inputs), "y": str(self.labels), "columns": columns, "not used": listed(self.unused)}
         return tuple(f"{name}: {text}" for name, text in found.items() if text)
 
     @property
@@ -231,11 +230,7 @@ def require_answered(questions: Iterable[Open]) -> None:
     raise BadValue("\n".join(texts), found[0].key if len(found) == 1 else "")
 
 
-def shown(values: np.ndarray | list[Any]) -> str:
-    """Returns the first of some values in words."""
-    return ", ".join(str(value) for value in values[:5]) + (", ..." if len(values) > 5 else "")
-
-
-def _listed(names: Iterable[Any]) -> str:
+def listed(names: Iterable[Any], most: int = 20) -> str:
+    """Returns the first of some names or values in words. most: how many are shown."""
     found = [str(name) for name in names]
-    return ", ".join(found[:_SHOWN]) + (f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else "")
+    return ", ".join(found[:most]) + (f" and {len(found) - most} more" if len(found) > most else "")

@@ -40,7 +40,13 @@ def isolated(*, torch: bool = False) -> Iterator[None]:
             _keep(after, random.getstate, random.setstate)
             _keep(after, np.random.get_state, np.random.set_state)
             if loaded := sys.modules.get("torch"):
-                _keep_torch(after, loaded)
+                _keep(after, loaded.get_rng_state, loaded.set_rng_state)
+                _keep(after, loaded.get_num_threads, loaded.set_num_threads)
+                _keep(after, loaded.get_deterministic_debug_mode, loaded.set_deterministic_debug_mode)
+                memory = loaded.utils.deterministic
+                after.callback(setattr, memory, "fill_uninitialized_memory", memory.fill_uninitialized_memory)
+                if loaded.cuda.is_initialized():
+                    _keep(after, loaded.cuda.get_rng_state, loaded.cuda.set_rng_state)
             yield
     finally:
         _alone.release()
@@ -48,16 +54,6 @@ def isolated(*, torch: bool = False) -> Iterator[None]:
 
 def _keep(after: ExitStack, read: Callable[[], Any], set_to: Callable[[Any], Any]) -> None:
     after.callback(set_to, read())
-
-
-def _keep_torch(after: ExitStack, torch: Any) -> None:
-    memory = torch.utils.deterministic
-    _keep(after, torch.get_rng_state, torch.set_rng_state)
-    _keep(after, torch.get_num_threads, torch.set_num_threads)
-    _keep(after, torch.get_deterministic_debug_mode, torch.set_deterministic_debug_mode)
-    after.callback(setattr, memory, "fill_uninitialized_memory", memory.fill_uninitialized_memory)
-    if torch.cuda.is_initialized():
-        _keep(after, torch.cuda.get_rng_state, torch.cuda.set_rng_state)
 
 
 def unusual_settings() -> list[str]:

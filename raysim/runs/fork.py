@@ -129,7 +129,7 @@ def _refuse_another_past(source: str, before: Scenario, after: Scenario) -> None
         problems.append(Problem("algorithm", f"{text}; run the scenario again"))
     if not before.has_server and not before.world.synchronous:
         problems += _other_evaluations(before, after)
-    if before.needs_cost and _works(before) != _works(after):
+    if before.world.delay.needs_cost and _works(before) != _works(after):
         text = "must not change how many samples clients compute, because delays depend on that; run the scenario again"
         problems.append(Problem("local", text))
     if problems:

@@ -129,20 +129,11 @@ def code_changes(before: Info, now: Info, what: str) -> list[str]:
     the changes."""
     known = before.get("depends_on") or {}
     found = [*changes({**known, "mixed": []}, now["depends_on"])] if known else ["unknown"]
-    found += [*_versions(before, now), *_devices(before, now)]
-    return [f"{what} after a change: {', '.join(found)}"] if found else []
-
-
-def _versions(before: Info, now: Info) -> Iterator[str]:
     old, new = before.get("versions") or {}, now["versions"]
     for name in ("python", "numpy", "torch"):
         if None not in (old.get(name), new[name]) and old[name] != new[name]:
-            yield f"{name} {old[name]} -> {new[name]}"
-
-
-def _devices(before: Info, now: Info) -> Iterator[str]:
+            found.append(f"{name} {old[name]} -> {new[name]}")
     asked, asks = (one["scenario"]["resources"] for one in (before, now))
-    kinds, others = computes_on(asked), computes_on(asks)
-    for key in sorted(kinds.keys() | others.keys()):
-        if kinds.get(key) != others.get(key):
-            yield f"resources.{key} {asked.get(key)} -> {asks.get(key)}"
+    on, others = computes_on(asked), computes_on(asks)
+    found += [f"resources.{key} {asked.get(key)} -> {asks.get(key)}" for key in sorted(on) if on[key] != others[key]]
+    return [f"{what} after a change: {', '.join(found)}"] if found else []

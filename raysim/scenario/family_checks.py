@@ -168,7 +168,8 @@ def peer_problems(scenario: Scenario) -> Iterator[Problem]:
         for text in scenario.topology.problems(scenario.data.clients, scenario.seed, rounds):
             yield Problem("topology", text)
         if scenario.topology.is_directed and scenario.peer.mixes in ("symmetric", "mean"):
-            able = ", ".join(one.model_fields["name"].default for one in ALGORITHMS if _is_for_directed(one))
+            peers = [one for one in ALGORITHMS if issubclass(one, Peer) and one.mixes not in ("symmetric", "mean")]
+            able = ", ".join(one.model_fields["name"].default for one in peers)
             text = f"must be undirected for {name}, whose equations need it, got {scenario.topology.name}"
             yield Problem("topology", f"{text}; take another one, or an algorithm for directed graphs: {able}")
     if scenario.data.unseen:
@@ -194,10 +195,6 @@ def peer_problems(scenario: Scenario) -> Iterator[Problem]:
     else:
         yield from _peer_times(scenario)
         yield from _trace_problems(scenario.world)
-
-
-def _is_for_directed(algorithm: type[Central | Peer]) -> bool:
-    return issubclass(algorithm, Peer) and algorithm.mixes not in ("symmetric", "mean")
 
 
 def _peer_numbers(scenario: Scenario) -> Iterator[Problem]:

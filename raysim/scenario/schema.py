@@ -158,22 +158,17 @@ class Scenario(Part):
         return bool(self.downlink) and (self.divides or bool(self.models) or any(map(shadows_each, self.downlink)))
 
     @property
-    def needs_cost(self) -> bool:
-        """Whether the timeline must be given the costs of updates."""
-        return self.world.delay.needs_cost
-
-    @property
     def foresees_bytes(self) -> bool:
         """Whether a dry run knows what travels: it measures a model only if delays, models of several sizes or the
         end of the run depend on that, because it otherwise needs no torch."""
         by_bytes = self.run.until is not None and not self.run.until.budgets.keys().isdisjoint(TRAVELS)
-        return by_bytes or self.needs_cost or bool(self.levels or self.models)
+        return by_bytes or self.world.delay.needs_cost or bool(self.levels or self.models)
 
     @property
     def delays_follow_training(self) -> bool:
         """Whether the times of arrivals are known only once clients have trained."""
         algorithm = self.algorithm
-        return self.needs_cost and isinstance(algorithm, Central) and algorithm.stops_early
+        return self.world.delay.needs_cost and isinstance(algorithm, Central) and algorithm.stops_early
 
     @property
     def needs_losses(self) -> bool:

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 import raysim
 from raysim import ScenarioError
-from raysim.data import SERVER_DATA, SOURCES, Arrays, Split, divided
+from raysim.data import Arrays, Split, divided
 from raysim.data.federation.partition import Iid, Natural
 from raysim.data.meaning import NamedArrays
 from raysim.local.outputs import hits, per_label
@@ -193,8 +193,3 @@ def test_taking_rows_takes_them_of_every_column() -> None:
     taken = split.take(np.array([3, 1]))
     assert taken.x[:, 0, 0, 0].tolist() == [6, 2]
     assert (taken.y.tolist(), taken.columns["user"].tolist(), len(taken)) == ([3, 1], ["a", "b"], 2)
-
-
-def test_every_part_says_in_one_line_what_it_is() -> None:
-    for kind in (*SOURCES, *SERVER_DATA):
-        assert (kind.__doc__ or "").splitlines()[0].endswith((".", ":"))

@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from conftest import Raw, digits
-from data_sets import load, part
+from data_sets import load
 
 import raysim
 from raysim import parse_scenario
@@ -356,12 +356,6 @@ def test_frames_of_odd_types(kind: str) -> None:
     np.testing.assert_array_equal(dataset.train.x[:, 0], dataset.train.y)
     same = Table.of(pa.Table.from_pandas(rows), **keys).load()
     np.testing.assert_array_equal(same.train.x, Table.of(rows, **keys).load().train.x)
-
-
-def test_a_table_says_which_files_it_reads(tmp_path: Path) -> None:
-    path = table(tmp_path / "t.csv")
-    data = part(name="table", clients=2, partition="iid", path=str(tmp_path / "*.csv"), label="kind")
-    assert list(data.reads()) == [path]
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.parquet"])

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 
 from raysim.data.dataset import IGNORED, Dataset, Split, first_rows, held_out_size
-from raysim.data.federation.holdings import Holdings, distinct, divide_alike, hold_out, set_aside
+from raysim.data.federation.holdings import Holdings, divide_alike, hold_out, set_aside
 from raysim.data.federation.server import NO_PUBLIC, Public, ServerData, ServerSamples
 from raysim.data.federation.skew import FeatureSkew, mislabel
 from raysim.data.loaded import load
@@ -146,8 +146,8 @@ def divide(
     with located("data.partition"):
         held, held_out, tested = _divide(data, dataset, seed)
     trained = held.rows[: held.offsets[data.participants]]
-    evaluated = distinct(held_out.rows, len(dataset.test)) if tested == "test" else np.arange(len(dataset.test))
-    available = {"train": distinct(trained, len(dataset.train)), "test": evaluated}
+    evaluated = np.unique(held_out.rows) if tested == "test" else np.arange(len(dataset.test))
+    available = {"train": np.unique(trained), "test": evaluated}
     with located("server_data"):
         server, taken = server_data.draw(dataset, available, generator(seed, "server data"))
     with located("public"):
@@ -161,7 +161,12 @@ def divide(
     server, validation = _validation(data.validation, dataset.train.take(aside.rows), server, seed)
     evaluation_rows = evaluated[~np.isin(evaluated, taken["test"])]
     with located("data"):
-        _require_samples(data, len(evaluation_rows), len(validation))
+        if not len(evaluation_rows):
+            text = "must leave test samples that evaluate models, got none that is some client's"
+            raise BadValue(f"{text} for {data.local_test!r}; take a share, such as 0.2", "local_test")
+        if data.validation and not len(validation):
+            text = f"must set a sample aside, got none for {data.validation!r}, because no client has two samples"
+            raise BadValue(f"{text}; give clients more of them, or leave it out", "validation")
         train = replace(dataset.train, y=_labels(data, dataset, held, seed))
         skew = _skew(data, dataset)
     return Federation(
@@ -180,22 +185,12 @@ def divide(
     )
 
 
-def _require_samples(data: Source, evaluated: int, validation: int) -> None:
-    """Raises ValueError if there are no samples for what needs some. evaluated, validation: their numbers."""
-    if not evaluated:
-        text = "must leave test samples that evaluate models, got none that is some client's"
-        raise BadValue(f"{text} for {data.local_test!r}; take a share, such as 0.2", "local_test")
-    if data.validation and not validation:
-        text = f"must set a sample aside, got none for {data.validation!r}, because no client has two samples"
-        raise BadValue(f"{text}; give clients more of them, or leave it out", "validation")
-
-
 def _shared(data: Source, dataset: Dataset, public: Public) -> tuple[Split, np.ndarray]:
     """Returns the samples that public ones are drawn from, and at which of their rows the training samples are."""
     if public.split == "test":
         return dataset.test, np.empty(0, dtype=np.int64)
-    if public.from_all and public.samples and (whole := data.whole()) is not data:
-        everything = whole.load().train
+    if public.from_all and public.samples and data.train_samples is not None:
+        everything = data.model_copy(update={"train_samples": None}).load().train
         if dataset.standardise and dataset.meaning:  # as the clients' samples
             everything = replace(everything, x=scaled_by(everything.x, dataset.meaning.inputs))
         return everything, first_rows(everything.y, len(dataset.train), dataset.num_classes)
@@ -225,7 +220,7 @@ def _labels(data: Source, dataset: Dataset, held: Holdings, seed: int) -> np.nda
         raise BadValue("must be 0, because these data have no label for each sample; leave it out", "label_noise")
     if dataset.num_classes < 2 and data.noisy_labels == "wrong":
         raise BadValue("must be 0, because there is only one label; leave it out", "label_noise")
-    if len(distinct(held.rows, len(dataset.train))) < len(held.rows):
+    if len(np.unique(held.rows)) < len(held.rows):
         text = "must be 0 where a sample is held several times: it has one label, which is wrong for all who hold it"
         raise BadValue(f"{text}; leave it out, or `overlap`", "label_noise")
     return mislabel(dataset.train.y, held, data.noise_shares(seed), dataset.num_classes, seed, data.noisy_labels)

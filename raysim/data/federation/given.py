@@ -74,25 +74,19 @@ class Indices(Partitioner):
             arrays = load_npz(self.path)
             if "client" not in arrays:
                 raise BadValue(f"{self.path!r} must hold an array `client`, got {sorted(arrays)[:5]!r}; rename it")
-            return _by_client(_integers(arrays["client"], "the array `client`"), samples)
-        found = _read_json(location(self.path).expanduser())
+            client = _integers(arrays["client"], "the array `client`")
+            if len(client) != samples:
+                text = f"the array `client` must have an entry for each of {samples} training samples, got"
+                raise BadValue(f"{text} {len(client)}; write it for this data set")
+            return [np.flatnonzero(client == number) for number in range(int(client.max(initial=-1)) + 1)]
+        path = location(self.path).expanduser()
+        if path.suffix != ".json" or not path.is_file():
+            raise MissingFile(f"must be a .json or .npz file that exists, got {str(path)!r}; correct the path", "path")
+        with reading(path, "a whole JSON file", "write it again"):
+            found = json.loads(path.read_bytes())
         if not isinstance(found, list):
             raise BadValue(f"{self.path!r} must hold a list of lists, got {type(found).__name__}; change it")
         return [_integers(part, f"client {client}") for client, part in enumerate(found)]
-
-
-def _read_json(path: Path) -> Any:
-    if path.suffix != ".json" or not path.is_file():
-        raise MissingFile(f"must be a .json or .npz file that exists, got {str(path)!r}; correct the path", "path")
-    with reading(path, "a whole JSON file", "write it again"):
-        return json.loads(path.read_bytes())
-
-
-def _by_client(client: np.ndarray, samples: int) -> list[np.ndarray]:
-    if len(client) != samples:
-        text = f"the array `client` must have an entry for each of {samples} training samples, got {len(client)}"
-        raise BadValue(f"{text}; write it for this data set")
-    return [np.flatnonzero(client == number) for number in range(int(client.max(initial=-1)) + 1)]
 
 
 def _integers(values: Any, where: str) -> np.ndarray:

@@ -58,13 +58,6 @@ class Holdings:
         return np.stack([cells // max(len(distinct), 1), distinct[cells % max(len(distinct), 1)], samples])
 
 
-def distinct(rows: np.ndarray, samples: int) -> np.ndarray:
-    """Returns the distinct rows, ascending, int64. samples: their split's number. It is faster than `np.unique`."""
-    there = np.zeros(samples, dtype=bool)
-    there[rows] = True
-    return np.flatnonzero(there)
-
-
 def hold_out(parts: list[np.ndarray], share: float, seed: int) -> tuple[Holdings, Holdings]:
     """Returns the rows that each client trains on, and a random share of its rows that it tests on instead.
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from raysim.data.dataset import IGNORED
-from raysim.data.meaning import LabelMeaning, Open, shown
+from raysim.data.meaning import LabelMeaning, Open, listed
 from raysim.parts.errors import BadValue
 
 MOST = 100  # classes that whole numbers are without a word
@@ -51,7 +51,7 @@ def questions(ys: Sequence[np.ndarray], said: Said) -> list[Open]:
     if _fill(values):
         return []
     last = int(values[-1])
-    text = f"must say which of the labels {shown(values)} up to {last} is none, or that some do not occur"
+    text = f"must say which of the labels {listed(values, 5)} up to {last} is none, or that some do not occur"
     answers = {
         f"ignore: {last}": f"{last} is not a label: no loss and no metric counts it",
         f"num_classes: {last + 1}": f"labels are 0 to {last}, of which some do not occur",
@@ -72,7 +72,7 @@ def _fill(values: np.ndarray, most: int | None = None) -> bool:
 def _of_one(y: np.ndarray) -> Open:
     """Asks what labels (n,) are."""
     values = np.unique(y)
-    text = f"must say what y are, {_KINDS[y.dtype.kind]} of {len(values)} values, {shown(values)}"
+    text = f"must say what y are, {_KINDS[y.dtype.kind]} of {len(values)} values, {listed(values, 5)}"
     answers = {"task: regression": "numbers that are predicted, with the squared error as the loss"}
     if (values == np.floor(values)).all():
         answers["task: classes"] = "each value is a class; they are numbered in sorted order"

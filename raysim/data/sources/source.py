@@ -4,7 +4,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 import numpy as np
 from pydantic import Field, GetJsonSchemaHandler, model_validator
@@ -134,10 +134,6 @@ class Source(Part):
         ValueError if they are something else.
         """
         return named_or_plain(given, inputs)
-
-    def whole(self) -> Self:
-        """Returns the source without a limit to its training samples."""
-        return self if self.train_samples is None else self.model_copy(update={"train_samples": None})
 
     def problems(self) -> list[str]:
         """Lists what is wrong with the source's own keys, as far as can be told without data."""

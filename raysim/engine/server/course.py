@@ -80,7 +80,7 @@ class Course:
             self.samples,
             horizon,
             scenario.seed,
-            cost=self._foreseen if scenario.needs_cost else None,
+            cost=self._foreseen if scenario.world.delay.needs_cost else None,
             measured=followed if scenario.delays_follow_training else None,
             labels=self._labels,
             loss=training.loss if training and scenario.needs_losses else None,
