@@ -12,6 +12,7 @@ from raysim.parts.part import is_number
 from raysim.parts.process import isolated
 from raysim.parts.rng import Stream, seed_globals
 from raysim.world.delay import Cost
+from raysim.world.topology import edges_of
 
 CLIENTS, NUMBERS = 8, 2  # the most clients, and the dispatches of each, whose delays are tried
 SEEDS = range(6)
@@ -132,7 +133,7 @@ def everybody_comes(subject: Subject) -> None:
 def links_change_when_they_say(subject: Subject) -> None:
     """`up` returns true or false for each edge, the same each time, and the same until `next_change`."""
     assert subject.scenario.topology is not None
-    graph = subject.scenario.topology.edges_of(subject.clients, 0, 0)
+    graph = edges_of(subject.scenario.topology, subject.clients, 0, 0)
     for time in TIMES:
         change = subject.made.next_change(time)
         if not change > time:

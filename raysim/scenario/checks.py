@@ -67,7 +67,7 @@ def notes_of(scenario: Scenario) -> list[str]:
 
 def _peer_notes(scenario: Scenario) -> Iterator[str]:
     topology, algorithm = scenario.topology, scenario.peer
-    if topology is None or algorithm.mixes not in ("pull", "symmetric") or topology.epoch_at(1, 1e9):
+    if topology is None or algorithm.mixes not in ("pull", "symmetric") or topology.epoch(1, 1e9):
         return
     counts = limit(topology.neighbours(scenario.data.clients, scenario.seed))
     if counts.max() - counts.min() > 1e-6:

@@ -195,7 +195,7 @@ class Scenario(Part):
     def graph_changes(self) -> bool:
         """Whether the graph of peers may change: it is redrawn, links come and go, or peers do."""
         world, topology = self.world, self.topology
-        redrawn = topology is not None and topology.epoch_at(2**31, 2.0**31) > 0
+        redrawn = topology is not None and topology.epoch(2**31, 2.0**31) > 0
         return redrawn or world.links.name != "always" or world.availability.name != "always"
 
     @property

@@ -21,6 +21,7 @@ from raysim.world.links import AllLinks, Links
 from raysim.world.mixing import Neighbours
 from raysim.world.network import Mail, Network
 from raysim.world.peers_happening import Exchanged, Joined, Next
+from raysim.world.topology import edges_of
 
 
 def next_with_peers(presence: Presence | None, time: float, peers: int) -> tuple[float, Sequence[int]]:
@@ -47,9 +48,9 @@ class Graphs:
 
     def at(self, round: int, time: float) -> tuple[Neighbours, ...]:
         """Returns the neighbours of each peer in a round, or epoch, at a time."""
-        epoch = self._topology.epoch_at(round, time)
+        epoch = self._topology.epoch(round, time)
         if epoch != self._epoch or time >= self._until:
-            graph = self._topology.edges_of(self._peers, self._seed, epoch)
+            graph = edges_of(self._topology, self._peers, self._seed, epoch)
             kept: NDArray[np.bool_] | None = None
             self._until = math.inf
             if self._links is not None:
@@ -68,7 +69,7 @@ class Graphs:
         """Returns the one peer to which a peer that has gone hands over, drawn among those that it can send to and that
         are there; none if there are none. number: of its message. To be called after `at`."""
         assert self._presence is not None
-        graph = self._topology.edges_of(self._peers, self._seed, self._epoch)
+        graph = edges_of(self._topology, self._peers, self._seed, self._epoch)
         can = self._presence.mask(time)[graph.target] & (graph.source == peer)
         if self._links is not None:
             can &= self._links.up(graph, time)

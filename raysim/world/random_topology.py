@@ -25,11 +25,10 @@ class Redrawn(Topology):
     """Seconds of virtual time after which the graph changes; `redraw_every` does not count then. Peers that do not wait
     for each other need it, if the graph is to change. A message is mixed as long as its edge is there."""
 
-    def epoch(self, round: int) -> int:
-        return round // self.redraw_every if self.redraw_every and self.period_s is None else 0
-
-    def epoch_at(self, round: int, time: float) -> int:
-        return self.epoch(round) if self.period_s is None else times_over(self.period_s, time)
+    def epoch(self, round: int, time: float = 0.0) -> int:
+        if self.period_s is not None:
+            return times_over(self.period_s, time)
+        return round // self.redraw_every if self.redraw_every else 0
 
 
 class RandomTopology(Redrawn):
@@ -46,12 +45,7 @@ class RandomTopology(Redrawn):
 
     @property
     def may_fail_later(self) -> bool:
-        return self.connected and not self.soon_connected
-
-    @property
-    def soon_connected(self) -> bool:
-        """Whether it is certain, or nearly so, that one of DRAWS graphs is connected."""
-        return False
+        return self.connected
 
     def graph(self, peers: int, generator: np.random.Generator) -> nx.Graph:
         for _ in range(DRAWS if self.connected else 1):
@@ -100,8 +94,8 @@ class RandomEdges(RandomTopology):
         return graph
 
     @property
-    def soon_connected(self) -> bool:
-        return True
+    def may_fail_later(self) -> bool:
+        return False
 
 
 class ErdosRenyi(RandomTopology):
@@ -147,8 +141,8 @@ class Regular(RandomTopology):
         return nx.random_regular_graph(self.degree, peers, seed=generator)
 
     @property
-    def soon_connected(self) -> bool:
-        return self.degree >= 3  # at most one graph in 500 is not connected; that is at degree 3 with 8 peers
+    def may_fail_later(self) -> bool:
+        return self.connected and self.degree < 3  # else at most one graph in 500 is not connected, with 8 peers
 
 
 class SmallWorld(RandomTopology):

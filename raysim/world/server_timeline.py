@@ -20,8 +20,7 @@ from raysim.terms import ModelKey, Moment, Round, Trigger
 from raysim.world.clock import Clock, Horizon
 from raysim.world.delay import Cost
 from raysim.world.flights import CostOf, Flights, Waiting
-from raysim.world.picker import new_picker
-from raysim.world.roster import Tiers
+from raysim.world.picker import Picker, Tiers
 from raysim.world.server_happening import Closed, Dispatched, Ended, Happening, Started, Status, Stepped, arrivals_of
 from raysim.world.world import World
 
@@ -75,7 +74,7 @@ class ServerTimeline:
         self._happened: list[Happening] = []  # by the event that is carried out
         tiers = world.dispatch.tiers
         self._tiers = Tiers(tiers, samples, self._flights.first_delays(np.flatnonzero(samples))) if tiers else None
-        self._picker = new_picker(world, samples, seed, labels, self._tiers)
+        self._picker = Picker(world, samples, seed, labels, self._tiers)
         other = cost or level or self._follows or self._has_rounds or horizon.every_time or world.dropout.probability
         self._steady = not other and self._picker.steady  # whether clients are only replaced, one by one
         self._look_pending = False  # whether an opening is scheduled for when others may be available

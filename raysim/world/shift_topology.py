@@ -53,11 +53,8 @@ class ExponentialGraph(Directed, Redrawn):
     def connected(self) -> bool:
         return not self.one_peer
 
-    def epoch(self, round: int) -> int:
-        return super().epoch(round) if self.one_peer else 0
-
-    def epoch_at(self, round: int, time: float) -> int:
-        return super().epoch_at(round, time) if self.one_peer else 0
+    def epoch(self, round: int, time: float = 0.0) -> int:
+        return super().epoch(round, time) if self.one_peer else 0
 
     def most_edges(self, peers: int) -> int:
         return peers * hops(peers)

@@ -52,13 +52,9 @@ class Topology(Part):
         """Returns an upper bound of the edges, or pairs of peers, that are looked at to make a graph."""
         return 2 * peers
 
-    def epoch(self, round: int) -> int:
-        """Returns the epoch of a round. All rounds of an epoch have the same graph."""
+    def epoch(self, round: int, time: float = 0.0) -> int:
+        """Returns the epoch of a round that begins at a virtual time. All rounds of an epoch have the same graph."""
         return 0
-
-    def epoch_at(self, round: int, time: float) -> int:
-        """Returns the epoch of a round that begins at a virtual time."""
-        return self.epoch(round)
 
     @property
     def may_fail_later(self) -> bool:
@@ -69,13 +65,9 @@ class Topology(Part):
         """Returns the graph of an epoch."""
         return self.graph(peers, generator(seed, "topology", epoch))
 
-    def edges_of(self, peers: int, seed: int, epoch: int) -> Graph:
-        """Returns the edges of an epoch's graph. Raises ValueError if there is none, or if it is wrong."""
-        return _graph(self, peers, seed, epoch)
-
     def neighbours(self, peers: int, seed: int, epoch: int = 0) -> tuple[Neighbours, ...]:
         """Returns the neighbours of each peer. Raises ValueError as `graph` does, and BadInput for wrong weights."""
-        return self.weighed(self.edges_of(peers, seed, epoch))
+        return self.weighed(edges_of(self, peers, seed, epoch))
 
     def weighed(self, graph: Graph) -> tuple[Neighbours, ...]:
         """Returns the neighbours of each peer with their weights. Raises BadInput if the weights are wrong."""
@@ -99,25 +91,24 @@ class Topology(Part):
         last = self.epoch(rounds - 1) if self.may_fail_later else 0
         for epoch in range(min(last + 1, max(1, CHECKED // peers))):
             try:
-                _graph(self, peers, seed, epoch)
+                edges_of(self, peers, seed, epoch)
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # a user's own `graph` can raise anything
                 round = next(round for round in range(rounds) if self.epoch(round) == epoch)
-                return [f"{self.name}: {f'from round {round} on, ' if round else ''}{_told(error)}"]
+                when = f"from round {round} on, " if round else ""
+                if isinstance(error, ValueError):
+                    return [f"{self.name}: {when}{error}"]
+                where = f", raised at {frames[-1].place}" if (frames := frames_of(error)) else ""
+                got = f"{type(error).__name__}: {error}{where}"
+                return [f"{self.name}: {when}`graph` must return a graph, got {got}"]
         return []
 
 
-def _told(error: BaseException) -> str:
-    if isinstance(error, ValueError):
-        return str(error)
-    where = f", raised at {frames[-1].place}" if (frames := frames_of(error)) else ""
-    return f"`graph` must return a graph, got {type(error).__name__}: {error}{where}"
-
-
 @lru_cache(maxsize=256)  # no epoch is needed twice once it is over, and a large graph takes megabytes
-def _graph(topology: Topology, peers: int, seed: int, epoch: int) -> Graph:
-    """Returns the epoch's graph, cached for checking a scenario and for running it."""
+def edges_of(topology: Topology, peers: int, seed: int, epoch: int) -> Graph:
+    """Returns the edges of an epoch's graph, cached for checking a scenario and for running it. Raises ValueError if
+    there is none, or if it is wrong."""
     graph = topology.graph_of(peers, seed, epoch)
     require_graph(topology, graph, peers)
     return Graph.of(graph)
@@ -137,11 +128,8 @@ def require_graph(topology: Topology, graph: Any, peers: int) -> None:
         raise ValueError(f"`graph` must have the peers 0 to {peers - 1} as nodes, got {len(graph)}, such as {some}")
     if loops := [peer for peer in graph if graph.has_edge(peer, peer)]:
         raise ValueError(f"`graph` must connect a peer with another, got {loops[:5]} with themselves; leave these out")
-    if getattr(topology, "connected", True):
-        _require_connected(graph)
-
-
-def _require_connected(graph: nx.Graph) -> None:
+    if not getattr(topology, "connected", True):
+        return
     reached = set(nx.descendants(graph, 0)) | {0}
     reaching = set(nx.ancestors(graph, 0)) | {0} if graph.is_directed() else reached
     for found, way in ((reached, "from peer 0 to"), (reaching, "to peer 0 from")):
