@@ -13,7 +13,7 @@ from actors.job import Gang, Seat
 from actors.placement import Placement
 from actors.pool import Needs
 from actors.process import Process
-from actors.worker import Worker
+from actors.queue import Worker
 
 END_S = 2.0  # seconds that workers may take to end what they do, when a run is over
 REST_S = 7.0  # seconds that they may then take to let go of the run

@@ -20,7 +20,7 @@ import cloudpickle
 
 from actors.fault import describe
 from actors.host import Failure
-from actors.interrupt import ask
+from actors.process import ask
 
 INTERRUPT = signal.SIGUSR1  # the signal with which the parent interrupts an order
 GRACE_S = 10.0  # seconds that an interrupted order may take to end

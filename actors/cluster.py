@@ -14,8 +14,7 @@ from actors.host import Done, Failure, Ready
 from actors.job import Content, Job, Outcome, Setup, Value
 from actors.placement import is_alive
 from actors.pool import Group, JobFailed, Pool, ValuesLost
-from actors.queue import Queue
-from actors.worker import Worker, choose
+from actors.queue import Queue, Worker, choose
 
 POLL_S = 0.5  # how often `wait` looks for an interruption
 

@@ -10,8 +10,7 @@ from ray.exceptions import ObjectLostError, OutOfMemoryError
 from actors.actors import Actors
 from actors.job import Job, Seat, Setup, values_of
 from actors.pool import ATTEMPTS, Group, JobFailed, ValuesLost
-from actors.queue import Queue
-from actors.worker import Worker
+from actors.queue import Queue, Worker
 
 LATE_S = 30.0  # seconds after which a worker that Ray has not started counts as waiting for a node
 LOOK_S = 2.0  # seconds between looks for workers that wait for a node

@@ -49,7 +49,7 @@ class Ready(NamedTuple):
 class Host:
     """Hosts one worker at a time, and answers every call with a value, be it a Failure.
 
-    It is the base of the actors' class, `actors.worker.RayHost`, and serves in local processes as it is.
+    It is the base of the actors' class, `actors.actors.RayHost`, and serves in local processes as it is.
     """
 
     def __init__(self, process: Callable[[], Process] = Process.this) -> None:

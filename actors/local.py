@@ -11,13 +11,11 @@ from typing import Any, NamedTuple
 
 from actors.child import Child, ChildDied, Raised, Tell
 from actors.host import Failure, Host, Ready
-from actors.interrupt import allowing
 from actors.job import Content, Job, Outcome, Setup, Value, values_of
 from actors.parcel import Folders, Parcel, owned
 from actors.pool import ATTEMPTS, Group, JobFailed, Pool
-from actors.process import Process
-from actors.queue import Queue
-from actors.worker import least_busy
+from actors.process import Process, allowing
+from actors.queue import Queue, least_busy
 
 
 class Order(NamedTuple):

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple, Self
 
 from actors.fault import Frame, Memory
 from actors.host import Failure, timed
-from actors.interrupt import allowing
 from actors.job import Content, Gang, Job, Left, Outcome, Request, Result, Setup, Value, values_of
-from actors.process import Machine, Process, this_machine
+from actors.process import Machine, Process, allowing, this_machine
 
 ATTEMPTS = 3  # workers that may die with the same job, or in a row in one set-up, before the run fails
 

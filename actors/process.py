@@ -1,4 +1,9 @@
-"""The process of a worker: where it runs, and what its bits depend on."""
+"""The process of a worker: where it runs, what its bits depend on, and when a signal may end a run in it.
+
+A signal may end a run in the middle of a job, because jobs change nothing that the run keeps. Between jobs, the run
+counts and writes their results, and must not be interrupted, or rows and totals would differ. A handler of signals
+calls `ask`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,8 @@ import platform
 import socket
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -135,3 +141,43 @@ class OnNode(NamedTuple, Generic[Answer]):
     resources: Mapping[str, float]  # that Ray shares out: CPU, GPU and others
     answer: Answer | None  # None if the call failed
     error: str = ""  # the reason if the call failed
+
+
+_interruption = {"deferred": False, "asked": False}  # one for the process, because signals reach its main thread
+
+
+def ask() -> None:
+    """Raises KeyboardInterrupt: at once, or at the next job or the end of the block if a block defers it."""
+    if not _interruption["deferred"]:
+        raise KeyboardInterrupt
+    _interruption["asked"] = True
+
+
+@contextmanager
+def deferring() -> Iterator[None]:
+    """Defers interruptions within the block, except in jobs."""
+    before, _interruption["deferred"] = _interruption["deferred"], True
+    try:
+        yield
+    except BaseException:
+        _interruption.update(deferred=before, asked=False)  # the run ends with this exception anyway
+        raise
+    _interruption["deferred"] = before
+    _raise_if_asked()
+
+
+@contextmanager
+def allowing() -> Iterator[None]:
+    """Lets interruptions through within the block, which is a job."""
+    before, _interruption["deferred"] = _interruption["deferred"], False
+    try:
+        _raise_if_asked()
+        yield
+    finally:
+        _interruption["deferred"] = before
+
+
+def _raise_if_asked() -> None:
+    if _interruption["asked"]:
+        _interruption["asked"] = False
+        raise KeyboardInterrupt

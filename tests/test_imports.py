@@ -21,7 +21,7 @@ from raysim.scenario import Scenario
 MAY_IMPORT = {"raysim": {"raysim", "actors", "results"}, "actors": {"actors"}, "results": {"results"}}
 FILES = [file for package in MAY_IMPORT for file in sorted((ROOT / package).rglob("*.py"))]
 HEAVY = {"torch", "torchvision", "timm", "ray", "pandas", "sklearn", "scipy", "networkx", "matplotlib", "jinja2", "PIL"}
-NAMES = ["session", "workforce", "actors", "cluster", "connection", "crew", "nodes", "placement"]
+NAMES = ["session", "workforce", "actors", "cluster", "connection", "crew", "placement"]
 USES_RAY = {ROOT / "actors" / f"{name}.py" for name in NAMES}
 PACKAGES = ["raysim", "raysim.algorithms", "raysim.data", "raysim.local", "raysim.models", "raysim.world"]
 PACKAGES += ["actors", "results", "results.report"]

@@ -11,7 +11,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from actors.interrupt import ask
+from actors.process import ask
 from raysim.parts.errors import RunFailed
 from raysim.runs.place import RunPlace
 from results import NotARun, NotComparable, UnknownKey

@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from actors.interrupt import deferring
-from actors.process import numpy_settings, torch_settings
+from actors.process import deferring, numpy_settings, torch_settings
 
 _log = logging.getLogger("raysim")
 _alone = threading.RLock()  # generators and settings are shared by all threads

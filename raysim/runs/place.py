@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from actors import InlinePool, JobFailed, LocalPool, MissingResources
-from actors.interrupt import deferring
+from actors.process import deferring
 from raysim.engine.families import family_of
 from raysim.engine.progress import Progress
 from raysim.parts.process import isolated, unusual_settings

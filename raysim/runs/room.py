@@ -166,7 +166,7 @@ def examined(scenario: Scenario, *, inline: bool, address: str | None) -> tuple[
         return [OnNode("this process", True, {}, examination())], None
     place = RunPlace(address=address)
     place.connect([scenario])
-    from actors.nodes import on_every_node
+    from actors.placement import on_every_node
 
     nodes = on_every_node(examination, EXAMINED_S)
     try:

@@ -27,8 +27,8 @@ from actors import (
     Value,
     finished,
 )
-from actors.interrupt import ask, deferring
 from actors.job import Outcome, Took, values_of
+from actors.process import ask, deferring
 
 
 def finish(pool: Pool, group: str, request: Request[Any, Any]) -> Job[Any, Any]:
