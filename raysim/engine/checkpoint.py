@@ -23,7 +23,7 @@ from pydantic import TypeAdapter
 from safetensors import safe_open
 from safetensors.numpy import save
 
-from raysim.engine.rows import Happened
+from raysim.engine.progress import Happened
 from raysim.parts.errors import DamagedCheckpoint
 from raysim.terms import Wire
 from results.disk import replacing

@@ -16,13 +16,13 @@ from raysim.engine.checkpoint import Checkpoint
 from raysim.engine.peers.jobs import PeersJobs
 from raysim.engine.peers.recorder import PeersRecorder
 from raysim.engine.peers.simulation import PeersSimulation, sizes_of, timeline_of
+from raysim.engine.progress import Happened
 from raysim.engine.recorder import Recorder
-from raysim.engine.rows import Happened
 from raysim.engine.server.course import Course
+from raysim.engine.server.guarantee import weigh
 from raysim.engine.server.jobs import ServerJobs
 from raysim.engine.server.recorder import ServerRecorder
 from raysim.engine.server.simulation import ServerSimulation
-from raysim.engine.server.weights import weigh
 from raysim.engine.simulation import Simulation
 from raysim.parts.errors import located
 from raysim.scenario import Scenario

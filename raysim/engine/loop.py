@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from typing import Generic
 
 from actors import Pool
-from raysim.engine.progress import Mark, Progress
+from raysim.engine.progress import Mark, Progress, when
 from raysim.engine.recorder import Recorder
-from raysim.engine.rows import when
 from raysim.engine.saver import Saver
 from raysim.engine.simulation import Change, HappeningT, PendingT, Simulation
 from raysim.workers.workshop import CLIENT

@@ -1,9 +1,28 @@
-"""Progress of a run, which observers see."""
+"""Progress of a run: what has happened on its timeline, and what observers see of it."""
 
 from __future__ import annotations
 
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
+
+
+class Happened(Protocol):
+    """What rows need to know of a happening on a timeline: its version, round and virtual time."""
+
+    @property
+    def version(self) -> int:
+        """Server steps done by then; with peers, rounds."""
+
+    @property
+    def round(self) -> int: ...
+
+    @property
+    def time(self) -> float: ...
+
+
+def when(happened: Happened) -> dict[str, Any]:
+    """Returns the columns that say when it happened."""
+    return {"step": happened.version, "round": happened.round, "virtual_time": happened.time}
 
 
 class Progress(NamedTuple):

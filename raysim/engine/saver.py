@@ -8,9 +8,8 @@ from weakref import ref  # so that a value that is replaced is not kept in memor
 
 from actors import Pool, Value
 from raysim.engine.checkpoint import FOLDER, Checkpoint, write_records
-from raysim.engine.progress import Mark
+from raysim.engine.progress import Happened, Mark
 from raysim.engine.recorder import Recorder
-from raysim.engine.rows import Happened
 from raysim.engine.simulation import Change, Committed, Kept, Simulation
 from raysim.scenario import Scenario
 

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from actors import Job, Pool, Value, finished
-from raysim.engine.progress import Mark, Stopwatch
-from raysim.engine.rows import Happened
+from raysim.engine.progress import Happened, Mark, Stopwatch
 from raysim.scenario import Scenario
 from raysim.terms import ClientState, Wire
 from raysim.workers.replies import Described

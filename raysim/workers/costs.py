@@ -48,7 +48,7 @@ def work_cost(worker: ClientWorker, level: ModelKey, first: Record, later: Recor
     kept = len(worker.local.optimizer.init(worker.start.w))
     return WorkCost(
         forward_flops=forward_flops(worker, level),
-        passes=worker.by_samples(predicted, lambda client: tried(worker, client, message, variant)[1]),
+        passes=Passes.through(federation, predicted, lambda client: tried(worker, client, message, variant)[1]),
         passes_per_neighbour=Passes(0.0, 0.0),
         sizes=variant.sizes,
         tensors=Traffic(records.size(update, layout), down[1][0]),

@@ -15,6 +15,7 @@ from raysim.algorithms import Inbox, Peer
 from raysim.data.meaning import in_pieces
 from raysim.local.model import Model
 from raysim.local.settings import Local
+from raysim.local.steps import first_kept
 from raysim.local.task import PREDICTED
 from raysim.terms import ClientState, Record, Traffic, Wire
 from raysim.workers import records, returned
@@ -32,8 +33,8 @@ from raysim.workers.peer_requests import (
     Turn,
 )
 from raysim.workers.records import diverged, not_finite
-from raysim.workers.replies import Apart, ClientWire, Evaluated, MixedPeer, TrainedMember, WorkCost
-from raysim.workers.sending import DrawKey
+from raysim.workers.replies import Apart, ClientWire, Evaluated, MixedPeer, Passes, TrainedMember, WorkCost
+from raysim.workers.sending import DecodedRecord, DrawKey
 from raysim.workers.workbench import EVALUATING, Workbench
 
 COMPARED_INPUTS = 500  # test inputs on which peers' outputs are compared, if there are no public samples
@@ -44,20 +45,14 @@ class PeersWorker(Workbench, PeerHandlers):
 
     algorithm: Peer
 
-    @property
-    def step(self) -> float:
-        """How far mixing by weights goes, as the scenario says."""
-        return self.scenario.topology.step if self.scenario.topology else 1.0
-
     def cost(self) -> WorkCost:
         """Measures what predictions and mixing cost, with the peer that has the fewest samples and, if they cost
         something, with the one that has the most."""
-        local = self.local
-        passes, more, message = self.tried(self.federation.smallest, local)
+        passes, more, message = self.tried(self.federation.smallest, self.local)
         return WorkCost(
             forward_flops=self.forward_flops,
-            passes=self.by_samples(passes, lambda peer: self.tried(peer, local)[0]),
-            passes_per_neighbour=self.by_samples(more, lambda peer: self.tried(peer, local)[1]),
+            passes=Passes.through(self.federation, passes, lambda peer: self.tried(peer, self.local)[0]),
+            passes_per_neighbour=Passes.through(self.federation, more, lambda peer: self.tried(peer, self.local)[1]),
             sizes=self.variant(1.0).sizes,
             tensors=Traffic(*[records.size(message, self.net.layout)] * 2),
             up=self.variant(1.0).sending.vectors(self.uplink, message),
@@ -109,7 +104,7 @@ class PeersWorker(Workbench, PeerHandlers):
                 draft, message, trained = self._local(turn, state)
             elif self.algorithm.sends_state:
                 exact = self.samples.distorted(turn.peer, turn.mixes, state.algorithm, state.algorithm)
-                message, *_ = self._sent(turn, exact, state)
+                message = self._sent(turn, exact, state).record
             kept: ClientWire = state.map(records.send) if turn.kept else ClientState()
             own.append(Own(draft.map(records.send), kept))
             messages.append(records.send(message))
@@ -126,8 +121,9 @@ class PeersWorker(Workbench, PeerHandlers):
         if turn.draft is not None:
             draft = turn.draft.content.draft.map(lambda wire: records.borrow(wire, self.device))
         decoded = own if draft.message else None
-        pushed = (turn.shares, turn.kept_share)
-        inbox = Inbox(draft.message or own, others, list(turn.weights), decoded, self.step, *pushed)
+        assert self.scenario.topology is not None  # else there would be no others
+        step, pushed = self.scenario.topology.step, (turn.shares, turn.kept_share)
+        inbox = Inbox(draft.message or own, others, list(turn.weights), decoded, step, *pushed)
         return self.mixed(turn.peer, turn.mixes - 1, draft._replace(message={}), inbox)
 
     def _local(self, turn: Turn, state: ClientState[Tensor]) -> tuple[ClientState[Tensor], Record, TrainedMember]:
@@ -143,10 +139,8 @@ class PeersWorker(Workbench, PeerHandlers):
         numbers = self.numbers(turn.peer, self.net, local_steps=steps, seconds=seconds, up_bytes=up, **measured)
         return draft, message, TrainedMember(numbers, self.net.passes - passed, diverged(numbers, message, "message"))
 
-    def _sent(
-        self, turn: Turn, exact: Record, kept: ClientState[Tensor]
-    ) -> tuple[Record, dict[int, Record], dict[str, float | None]]:
-        """Returns a message as neighbours decode it, what transforms keep, and what is measured of them."""
+    def _sent(self, turn: Turn, exact: Record, kept: ClientState[Tensor]) -> DecodedRecord:
+        """Returns a message as neighbours decode it."""
         key = DrawKey(turn.peer, turn.mixes, turn.mixes)
         return self.variant(1.0).sending(self.uplink, key, exact, {}, kept.uplink)
 
@@ -166,7 +160,7 @@ class PeersWorker(Workbench, PeerHandlers):
         with self.calling("init", peer, who=f"peer {peer}") as where:
             task = self.task(peer, EVALUATING, model or self.start)
             state = returned.record(where, self.algorithm.init(task), "the state")
-            return ClientState(state, self.first_optimizer)
+            return ClientState(state, first_kept(self.scenario.local.optimizer, self.start.w))
 
     @cached_property
     def _first_of_any(self) -> Record:
@@ -258,6 +252,8 @@ class PeersWorker(Workbench, PeerHandlers):
 
     def finish(self, request: FinishPeersRequest) -> dict[str, np.ndarray]:
         """Returns the peers' models as flat vectors `w` and `buffers`, with a row for each peer."""
-        models = [self._personal(asked, request.version) for asked in request.peers]
-        stacked = {"w": [model.w for model in models], "buffers": [model.buffers for model in models]}
-        return records.send({key: torch.stack(vectors) for key, vectors in stacked.items()})
+        vectors = records.Stack()
+        for asked in request.peers:
+            own = self._personal(asked, request.version)
+            vectors.add({"w": own.w, "buffers": own.buffers}, 1.0)
+        return records.send(vectors.record)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from actors import Value
+from raysim.data import Federation
 from raysim.data.meaning import Shape
 from raysim.terms import ClientState, ModelKey, ModelSizes, Traffic, Vectors, Wire
 
@@ -72,6 +73,20 @@ class Passes(NamedTuple):
 
     fixed: float
     per_sample: float
+
+    @classmethod
+    def through(cls, federation: Federation, of_smallest: float, measure: Callable[[int], float]) -> Passes:
+        """Fits them through those of the clients with the fewest and the most samples.
+
+        of_smallest: of the client with the fewest; if they are 0, they are 0 for all. measure: returns those of
+        another client.
+        """
+        held, smallest, largest = federation.samples, federation.smallest, federation.largest
+        fewest, most = int(held[smallest]), int(held[largest])
+        if not of_smallest or fewest == most:
+            return cls(of_smallest, 0.0)
+        per_sample = (measure(largest) - of_smallest) / (most - fewest)
+        return cls(of_smallest - per_sample * fewest, per_sample)
 
     def of(self, samples: int) -> float:
         """Returns the number for a client or peer with so many samples."""

@@ -7,7 +7,7 @@ worker that carries out the request finds it in the value's `content`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -35,22 +35,22 @@ class ClientHandlers(Protocol):
 class ServerHandlers(Protocol):
     """What a worker that does the server's steps must do for the requests below."""
 
-    def first(self, request: FirstRequest) -> Answer[None, First]: ...
+    def first(self, request: FirstRequest) -> Answer[None, SteppedState]: ...
     def step(self, request: StepRequest, gang: Gang) -> Answer[StepReply, SteppedState]: ...
     def finish(self, request: FinishRequest) -> dict[str, np.ndarray]: ...
 
 
-class First(NamedTuple):
-    """What making the first model leaves."""
+class SteppedState(NamedTuple):
+    """What a server step leaves, or making the first model."""
 
-    message: Value[Wire]
-    received: Value[Wire] | None  # the message as clients decode it; None if that is the message
-    clients: dict[ModelKey, Value[ClientWire]]  # the first state of a client with the model of each key
+    message: Value[Wire]  # what clients are sent after it
+    received: Value[Wire] | None  # the same as they decode it; None if that is the message
     state: StateValues
+    clients: Mapping[ModelKey, Value[ClientWire]] = {}  # at first: the state of a client with the model of each key
 
 
 @dataclass(frozen=True)
-class FirstRequest(Request[None, First]):
+class FirstRequest(Request[None, SteppedState]):
     """Makes the first model."""
 
     name = "first"
@@ -58,12 +58,12 @@ class FirstRequest(Request[None, First]):
     changed: bool  # whether all clients decode something other than the message
     models: tuple[ModelKey, ...]  # of clients, the server's first
 
-    def leaves(self) -> First:
+    def leaves(self) -> SteppedState:
         received = Value[Wire]() if self.changed else None
         clients = {key: Value[ClientWire]() for key in self.models}
-        return First(Value(), received, clients, {name: Value() for name in self.entries})
+        return SteppedState(Value(), received, {name: Value() for name in self.entries}, clients)
 
-    def call(self, worker: ServerHandlers, gang: Gang) -> Answer[None, First]:
+    def call(self, worker: ServerHandlers, gang: Gang) -> Answer[None, SteppedState]:
         return worker.first(self)
 
 
@@ -113,14 +113,6 @@ class TrainRequest(Request[list[TrainedMember], TrainedChunk]):
 
     def call(self, worker: ClientHandlers, gang: Gang) -> Answer[list[TrainedMember], TrainedChunk]:
         return worker.train(self)
-
-
-class SteppedState(NamedTuple):
-    """What a server step leaves."""
-
-    message: Value[Wire]  # what clients are sent after it
-    received: Value[Wire] | None  # the same as they decode it; None if that is the message
-    state: StateValues
 
 
 class StepNoise(NamedTuple):

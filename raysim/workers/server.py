@@ -23,7 +23,7 @@ from raysim.workers.merging import in_order, merged, one_update
 from raysim.workers.records import not_finite
 from raysim.workers.releasing import Releasing
 from raysim.workers.replies import ClientWire, Described, Measured, StepReply, WorkCost
-from raysim.workers.requests import FinishRequest, First, FirstRequest, ServerHandlers, SteppedState, StepRequest
+from raysim.workers.requests import FinishRequest, FirstRequest, ServerHandlers, SteppedState, StepRequest
 from raysim.workers.sending import DrawKey
 from raysim.workers.variants import Variant, require_slice
 
@@ -41,7 +41,7 @@ class ServerWorker(ClientWorker, ServerHandlers):
         own: dict[str, Any] = {"stateful": stateful, "pools": self.models.pools, "flops_at": flops}
         return super().describe()._replace(state=tuple(state), **own)
 
-    def first(self, request: FirstRequest) -> Answer[None, First]:
+    def first(self, request: FirstRequest) -> Answer[None, SteppedState]:
         """Leaves the first message, the first state of any client, and each entry of the server's first state."""
         clients = {key: self.models.first_client(key) for key in request.models}
         message, received, state = self._first()
@@ -49,7 +49,7 @@ class ServerWorker(ClientWorker, ServerHandlers):
         fresh: dict[ModelKey, Value[ClientWire]] = {
             key: Value(client.map(records.send)) for key, client in clients.items()
         }
-        return Answer(None, First(Value(records.send(message)), received, fresh, stored))
+        return Answer(None, SteppedState(Value(records.send(message)), received, stored, fresh))
 
     def _first(self) -> tuple[Record, Value[Wire] | None, Record]:
         """Returns the first message, the same as clients decode it if that differs, and the first state, flat."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import cache, cached_property, partial
 
@@ -10,7 +9,7 @@ import torch
 
 from raysim.algorithms import Central
 from raysim.data import Federation
-from raysim.data.meaning import Shape, by_name, shape_of
+from raysim.data.meaning import by_name, shape_of
 from raysim.local import Local, graphs
 from raysim.local.logged import Logged
 from raysim.local.loss import CrossEntropy
@@ -20,7 +19,6 @@ from raysim.local.net import Net
 from raysim.local.outputs import LOSSES
 from raysim.local.samples import Pixels
 from raysim.local.settings import fits
-from raysim.local.steps import first_kept
 from raysim.local.task import Task
 from raysim.models import ModelPart
 from raysim.models.build import initialise
@@ -34,7 +32,7 @@ from raysim.workers import records
 from raysim.workers.client_samples import ClientSamples
 from raysim.workers.evaluation import HAS, Evaluator
 from raysim.workers.releasing import Adapting
-from raysim.workers.replies import Described, Measured, Numbers, Passes
+from raysim.workers.replies import Described, Measured, Numbers
 from raysim.workers.returned import calling
 from raysim.workers.variants import Variant
 
@@ -51,7 +49,9 @@ class Workbench:
         self.scenario, self.federation, self.device = scenario, federation, device
         self.samples = ClientSamples(scenario, federation, device)
         self.groups, self.loader = self.samples.groups, self.samples.loader
-        self.shape = _input_shape(federation)
+        shape = shape_of(federation.train.x)
+        # Of one input as a module gets it, which is (C, H, W) for an image.
+        self.shape = (shape[2], *shape[:2]) if federation.train.pixels and isinstance(shape, tuple) else shape
         for problem in unmet(scenario, HAS.get(federation.loss, "targets")):
             raise BadInput(problem.path, problem.text)
         with located("model"):
@@ -194,25 +194,6 @@ class Workbench:
         parts = (given.local, given.algorithm, *given.uplink, *given.downlink)
         return any(part.at(Moment()) is not part for part in parts)
 
-    def by_samples(self, of_smallest: float, measure: Callable[[int], float]) -> Passes:
-        """Fits passes(n) = fixed + per_sample * n, the forward passes of a client with n samples, through the clients
-        with the fewest and the most samples.
-
-        of_smallest: the passes of the client with the fewest; if they are 0, they are 0 for all.
-        measure: returns the passes of another client.
-        """
-        held = self.federation.samples
-        fewest, most = int(held[self.federation.smallest]), int(held[self.federation.largest])
-        if not of_smallest or fewest == most:
-            return Passes(of_smallest, 0.0)
-        per_sample = (measure(self.federation.largest) - of_smallest) / (most - fewest)
-        return Passes(of_smallest - per_sample * fewest, per_sample)
-
-    @cached_property
-    def first_optimizer(self) -> Record:
-        """What an optimiser with `keep` keeps for each client or peer at first; {} if it starts afresh."""
-        return first_kept(self.scenario.local.optimizer, self.start.w)
-
     def refuse_logged(self, method: str) -> None:
         """Raises ValueError if a method that has no row in any table logged numbers, besides those of training."""
         if taken := self.logged.take().own:
@@ -270,9 +251,3 @@ class Workbench:
             measured["solver_residual"], measured["unconverged"] = solves.residual, solves.unconverged
         logged = self.logged.take()
         return Measured({**measured, **logged.columns}, {**own, **logged.own})
-
-
-def _input_shape(federation: Federation) -> Shape:
-    """Returns the shape of one input as a module gets it, which is (C, H, W) for an image."""
-    shape = shape_of(federation.train.x)
-    return (shape[2], *shape[:2]) if federation.train.pixels and isinstance(shape, tuple) else shape

@@ -8,8 +8,7 @@ from collections.abc import Container, Sequence
 
 import numpy as np
 
-from raysim.engine import rows
-from raysim.engine.recorder import Recorder
+from raysim.engine.recorder import Columns, Recorder, columns_of, measured_columns
 from raysim.scenario.run_settings import RunSettings
 from raysim.terms import Traffic
 from raysim.workers.replies import Evaluated, Measured, TrainedMember
@@ -43,14 +42,14 @@ class PeersRecorder(Recorder):
         numbers = [training.numbers for training, _ in trained]
         sizes = [one.columns["up_bytes"] for one in numbers] or foreseen or []
         up, down = ([size * count for size, count in zip(sizes, counts, strict=False)] for counts in (sent, arrived))
-        columns = rows.of_mixes(exchanged, samples)
+        columns = _of_mixes(exchanged, samples)
         if trained:
             workers = [worker for _, worker in trained]
-            columns |= {**rows.measured_columns(numbers), "worker": workers}
+            columns |= {**measured_columns(numbers), "worker": workers}
         if sizes:
             columns |= {"up_bytes": up}
         self.writer.add_columns("updates", columns, [one.own for one in numbers])
-        self.writer.add_columns("exchanges", rows.of_messages(exchanged, sizes))
+        self.writer.add_columns("exchanges", _of_messages(exchanged, sizes))
         self.totals.update(sent=sum(sent), lost=sum(sent) - sum(arrived))
         self.step(
             exchanged,
@@ -78,6 +77,44 @@ class PeersRecorder(Recorder):
             self.evaluation(exchanged, split, values, samples, subject="peers")
         first = next(iter(of_peers[0][1]))  # distances belong to no split, but tuning reads the first one
         self.evaluation(exchanged, first, apart, 0, subject="peers")
+
+
+def _of_mixes(exchanged: Exchanged, samples: list[int]) -> Columns:
+    """Returns the rows of a round's mixes and of the training before each, without what training fills.
+
+    samples: of each mix.
+    """
+    mixed = exchanged.mixed
+    ages = [[heard.age for heard in mix.inbox] for mix in mixed]
+    return {
+        **columns_of(exchanged, len(mixed)),
+        "virtual_time": [mix.time for mix in mixed],
+        "client": [mix.peer for mix in mixed],
+        "dispatch": [mix.serial for mix in mixed],
+        "status": ["used"] * len(mixed),
+        "dispatched_at": [mix.began for mix in mixed],
+        "arrived_at": [mix.trained for mix in mixed],
+        "version": [mix.number for mix in mixed],
+        "staleness": [sum(of_mix) / len(of_mix) if of_mix else 0.0 for of_mix in ages],
+        "samples": samples,
+    }
+
+
+def _of_messages(exchanged: Exchanged, sizes: Sequence[int]) -> Columns:
+    """Returns the rows of the messages that were sent before a round's mixes.
+
+    sizes: bytes of a message for each mix; () in a dry run that does not know them.
+    """
+    sent = [message for mix in exchanged.mixed for message in mix.sent]
+    of_sizes = [size for size, mix in zip(sizes, exchanged.mixed, strict=False) for _ in mix.sent]
+    return {
+        **columns_of(exchanged, len(sent)),
+        "virtual_time": [message.time for message in sent],
+        "source": [message.source for message in sent],
+        "target": [message.target for message in sent],
+        "arrived_at": [message.arrives for message in sent],
+        **({"bytes": of_sizes} if sizes else {}),
+    }
 
 
 def spread(of_peers: list[dict[str, float | None]]) -> dict[str, float | None]:

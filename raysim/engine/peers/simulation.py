@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raysim.engine import rows
 from raysim.engine.checkpoint import Checkpoint, skip
 from raysim.engine.peers.jobs import PeersJobs
 from raysim.engine.peers.pending import PendingPeersEvaluation, PendingRound
 from raysim.engine.peers.recorder import Agreement, PeersRecorder, spread
-from raysim.engine.progress import Mark, Stopwatch
+from raysim.engine.progress import Mark, Stopwatch, when
+from raysim.engine.recorder import numbers, times
 from raysim.engine.simulation import Change, Committed, Final
 from raysim.parts.errors import BadInput
 from raysim.scenario import Scenario
@@ -48,7 +48,7 @@ class PeersSimulation:
                 jobs.now, self._last = happening.moment, happening
                 if self._agreement:
                     self._agreement.add(happening)
-                self._kept = rows.when(happening) if happening.evaluated else self._kept
+                self._kept = when(happening) if happening.evaluated else self._kept
         else:
             recorder.partition(self.described.partition)
         self.stopwatch = Stopwatch.start(checkpoint.seconds if checkpoint else 0.0)
@@ -83,7 +83,7 @@ class PeersSimulation:
         if self._agreement:
             self._agreement.add(happening)
         measured = {
-            "client_flops": rows.times(pending.passes, self.described.forward_flops),
+            "client_flops": times(pending.passes, self.described.forward_flops),
             "seconds": pending.mixing_s,
             "elapsed_s": self.stopwatch.seconds,
         }
@@ -91,7 +91,7 @@ class PeersSimulation:
         self._recorder.jobs(happening, pending.mixes, self.stopwatch.began)
         metrics = self._record_evaluation(happening, pending.evaluation) if pending.evaluation else None
         self._record_divergence(happening, pending)
-        self._kept = rows.when(happening) if happening.evaluated else self._kept
+        self._kept = when(happening) if happening.evaluated else self._kept
         in_flight = 0 if self.scenario.world.synchronous else self._jobs.peers
         return Mark(happening.version, happening.time, in_flight, metrics, happening.ends is not None)
 
@@ -105,7 +105,7 @@ class PeersSimulation:
         self._recorder.evaluated(exchanged, of_peers, apart)
         self._recorder.jobs(exchanged, pending.jobs, self.stopwatch.began)
         first = self.scenario.evaluated_splits[0]
-        return rows.numbers({**spread([splits[first].values for _, splits in of_peers]), **apart})
+        return numbers({**spread([splits[first].values for _, splits in of_peers]), **apart})
 
     def _record_divergence(self, exchanged: Exchanged, pending: PendingRound) -> None:
         """Notes what was not finite: in trainings, then in the states that peers mixed, then in evaluations."""

@@ -11,7 +11,7 @@ import numpy as np
 from actors import Job, Pool, Request, Value, finished
 from raysim.clients.capacity import Levels
 from raysim.clients.group import Architectures
-from raysim.engine.rows import numbers
+from raysim.engine.recorder import numbers
 from raysim.engine.simulation import Pending
 from raysim.parts.rng import generator
 from raysim.scenario import Scenario

@@ -8,9 +8,8 @@ from actors import Job, Pool, Value, finished
 from raysim.engine.checkpoint import Checkpoint
 from raysim.engine.server.course import Course
 from raysim.engine.server.evaluation import Evaluations, PendingEvaluation
-from raysim.engine.server.guarantee import noise
+from raysim.engine.server.guarantee import noise, one_sum, weigh
 from raysim.engine.server.training import Training
-from raysim.engine.server.weights import one_sum, weigh
 from raysim.engine.simulation import Committed, Kept, Pending, load
 from raysim.scenario import Scenario
 from raysim.terms import ClientState, Weight, Wire
@@ -107,7 +106,7 @@ class ServerJobs:
         )
         label = f"step to version {stepped.version}"
         job = self.pool.submit(SERVER, request, priority=(stepped.version,), label=label)
-        self._messages[stepped.version], received, self._state = job.left
+        self._messages[stepped.version], received, self._state, _ = job.left
         if received:
             self._received[stepped.version] = received
         self.evaluations.made = stepped.moment

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 from raysim.clients.group import Architectures
-from raysim.engine import rows
-from raysim.engine.recorder import Recorder
+from raysim.engine.progress import Happened, when
+from raysim.engine.recorder import Columns, Recorder, columns_of, measured_columns
 from raysim.engine.server.course import Course
-from raysim.engine.server.weights import one_sum
+from raysim.engine.server.guarantee import one_sum
 from raysim.privacy.account import Account
 from raysim.scenario.run_settings import RunSettings
 from raysim.terms import Traffic, Weight
 from raysim.workers.replies import Evaluated, Measured, Numbers, Searched, TrainedMember
-from raysim.world.server_happening import Closed, Ended, Stepped
+from raysim.world.server_happening import Closed, Dispatched, Ended, Stepped
 from results import Writer
 from results.schemas import CoefficientRow
 
@@ -60,7 +60,7 @@ class ServerRecorder(Recorder):
         if self.account and ended.arrived:
             self.account.unused(of.client)
         levels = self.levels is not None
-        columns = rows.of_dispatches(ended, [of], ended.status, [ended.staleness], [samples], levels=levels)
+        columns = _of_dispatches(ended, [of], ended.status, [ended.staleness], [samples], levels=levels)
         self.writer.add_columns("updates", columns)
 
     def stepped(
@@ -84,12 +84,12 @@ class ServerRecorder(Recorder):
         self.totals.update({"dispatched": used, "used": used, "steps": 1})
         levels = self.levels is not None
         alone = one_sum(weights)
-        columns = rows.of_dispatches(stepped, stepped.members, "used", staleness, samples, alone or None, levels=levels)
+        columns = _of_dispatches(stepped, stepped.members, "used", staleness, samples, alone or None, levels=levels)
         np.add.at(self._picked, columns["client"], 1)
         numbers = [one.numbers for one, _ in trained]
         own = [one.own for one in numbers]
         if trained:
-            columns |= {**rows.measured_columns(numbers), "worker": [worker for _, worker in trained]}
+            columns |= {**measured_columns(numbers), "worker": [worker for _, worker in trained]}
         if foreseen:
             columns |= {"up_bytes": [one.up for one in foreseen], "down_bytes": [one.down for one in foreseen]}
         if compared:
@@ -111,7 +111,7 @@ class ServerRecorder(Recorder):
         for place, values in enumerate(zip(*searched.columns.values(), strict=True)):
             own: Numbers = {name: column[place] for name, column in searched.own.items()}
             of = dict(zip(searched.columns, values, strict=True))
-            self.writer.add(CoefficientRow(**rows.when(stepped), **of), own)
+            self.writer.add(CoefficientRow(**when(stepped), **of), own)
 
     def exposed(self) -> None:
         """Writes how exposed each client is at the end of the run."""
@@ -150,3 +150,35 @@ class ServerRecorder(Recorder):
         picked = int(self._picked[member]) if member is not None and subject == "client" else None
         whose = {"subject": subject, "member": member, "picked": picked, **of}
         self.evaluation(happened, split, found.values, found.samples, **whose)
+
+
+def _of_dispatches(
+    happened: Happened,
+    of: Sequence[Dispatched],
+    status: str,
+    staleness: list[float],
+    samples: list[int],
+    weights: list[float] | None = None,
+    *,
+    levels: bool = False,
+) -> Columns:
+    """Returns the rows of dispatches that ended, without what training fills. levels: whether clients have levels."""
+    of_fields: list[Sequence[Any]] = [*zip(*of, strict=True)] or [()] * len(Dispatched._fields)
+    fields = dict(zip(Dispatched._fields, map(list, of_fields), strict=True))
+    arrived = fields["arrives"]
+    if status != "used":
+        arrived = [d.arrives if d.reports and d.arrives <= happened.time else None for d in of]
+    return {
+        **columns_of(happened, len(of)),
+        "virtual_time": [happened.time] * len(of),
+        "client": fields["client"],
+        "dispatch": fields["serial"],
+        "status": [status] * len(of),
+        "dispatched_at": fields["time"],
+        "arrived_at": arrived,
+        "version": fields["version"],
+        "staleness": staleness,
+        "samples": samples,
+        **({} if weights is None else {"weight": weights}),
+        **({"level": fields["level"]} if levels else {}),
+    }

@@ -13,11 +13,11 @@ from raysim.clients.capacity import Levels
 from raysim.clients.group import Architectures
 from raysim.engine.checkpoint import Checkpoint, skip
 from raysim.engine.progress import Mark, Stopwatch
-from raysim.engine.rows import times
+from raysim.engine.recorder import times
 from raysim.engine.server.evaluation import PendingEvaluation
+from raysim.engine.server.guarantee import one_sum, weigh
 from raysim.engine.server.jobs import PendingStep, ServerJobs
 from raysim.engine.server.recorder import ServerRecorder
-from raysim.engine.server.weights import one_sum, weigh
 from raysim.engine.simulation import Change, Committed, Final
 from raysim.scenario import Scenario
 from raysim.terms import Moment
