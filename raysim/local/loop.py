@@ -24,6 +24,17 @@ from raysim.terms import Record
 LOADED = 8192  # samples to load at once; fixed, because results depend on it bit by bit
 
 
+class Goal(NamedTuple):
+    """What a training follows, and when it stops: the keyword arguments of `Task.train`."""
+
+    part: str | None = None
+    correction: Correction | None = None
+    tolerance: float | Tensor | None = None
+    relative: bool = False
+    loss: LossFunction | None = None
+    gradient: Plain | None = None
+
+
 class Trained(NamedTuple):
     """The result of training."""
 
@@ -79,17 +90,12 @@ def batches(samples: Samples, settings: Local, order: np.random.Generator) -> It
 
 
 class Criterion:
-    """Stops training once the norm of the gradient that it follows is at most a tolerance.
+    """Stops training once the norm of the gradient that it follows is at most a tolerance."""
 
-    relative: whether the tolerance is a fraction of the norm when first measured.
-    """
-
-    def __init__(
-        self, part: Trainable, settings: Local, decay: Tensor | float, tolerance: float | Tensor, relative: bool
-    ) -> None:
-        self._part, self._relative = part, relative
+    def __init__(self, part: Trainable, settings: Local, decay: Tensor | float, goal: Goal) -> None:
+        self._part, self._relative = part, goal.relative
         self._decay = 0.0 if settings.optimizer.decoupled else decay
-        self.tolerance = torch.as_tensor(tolerance, dtype=torch.float32, device=part.w.device)
+        self.tolerance = torch.as_tensor(goal.tolerance, dtype=torch.float32, device=part.w.device)
         self.residual: Tensor | None = None  # the norm when last measured
 
     def met(self, gradients: Sequence[Tensor], added: Tensor | None) -> bool:
@@ -112,17 +118,11 @@ def train(
     samples: Samples,
     settings: Local,
     order: np.random.Generator,
-    *,
-    part: str | None = None,
-    correction: Correction | None = None,
-    tolerance: float | Tensor | None = None,
-    relative: bool = False,
-    loss: LossFunction | None = None,
-    gradient: Plain | None = None,
-    draws: Callable[[str], torch.Generator] = lambda purpose: torch.Generator(),
-    kept: Record | None = None,
+    goal: Goal,
+    draws: Callable[[str], torch.Generator],
+    kept: Record | None,
 ) -> Trained:
-    """Trains a model from `start` on samples. The keyword arguments are those of `Task.train`.
+    """Trains a model from `start` on samples.
 
     order: shuffles the samples. draws: gives the training's generator for a purpose, one and the same each time. kept:
     the kept state of an optimiser, which is changed in place; None: it starts afresh. Raises ValueError if there are no
@@ -130,17 +130,17 @@ def train(
     """
     if not (number := len(samples)):
         raise BadValue(f"training needs at least one sample, got {number}")
-    trained = net.part(part)
-    added = AddedGradient(correction, trained)
-    own = bool(loss or gradient or added.by_gradient)
-    plain, take = _gradients(net, trained, settings, number, loss, gradient, partial(draws, "gradients"))
+    part = net.part(goal.part)
+    added = AddedGradient(goal.correction, part)
+    own = bool(goal.loss or goal.gradient or added.by_gradient)
+    plain, take = _gradients(net, part, settings, number, goal, partial(draws, "gradients"))
     captured = net.captured is not None
-    steps = captured_steps(net, part, settings, own) if captured else Steps(settings, net, trained, take)
+    steps = captured_steps(net, goal.part, settings, own) if captured else Steps(settings, net, part, take)
     steps.begin(settings, settings.total_steps(number), kept)
     augment = Augmenter(settings.augment, net.pixels, net.classes, partial(draws, "augment"))
-    criterion = None if tolerance is None else Criterion(trained, settings, steps.decay, tolerance, relative)
+    criterion = None if goal.tolerance is None else Criterion(part, settings, steps.decay, goal)
     whole = settings.batch_size is None or settings.batch_size >= number
-    fast = _may_be_fast(settings) and not (own or part or whole or captured)
+    fast = _may_be_fast(settings) and not (own or goal.part or whole or captured)
     first = last = None
     taken = 0
     with net.training(start, settings.precision):
@@ -173,14 +173,13 @@ def _gradients(
     part: Trainable,
     settings: Local,
     samples: int,
-    loss: LossFunction | None,
-    gradient: Plain | None,
+    goal: Goal,
     generator: Callable[[], torch.Generator],
 ) -> tuple[Plain, Taken]:
     """Returns what takes the gradient of a batch: before `local.gradients` change it, and as they say."""
-    usual = partial(net.gradients, parameters=part.parameters, loss=loss)
-    plain = usual if gradient is None else lambda x, y: gradient(x, y) if len(y) else usual(x, y)
-    each = partial(net.gradient_of_each, parameters=part.parameters, loss=loss)
+    usual, own = partial(net.gradients, parameters=part.parameters, loss=goal.loss), goal.gradient
+    plain = usual if own is None else lambda x, y: own(x, y) if len(y) else usual(x, y)
+    each = partial(net.gradient_of_each, parameters=part.parameters, loss=goal.loss)
     expected = min(settings.batch_size or samples, samples) if settings.batches == "poisson" else None
     point = GradientPoint(part.w, part.pieces, generator, each, expected)
     return plain, gradient_of(settings.gradients, part, plain, point)

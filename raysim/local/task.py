@@ -13,7 +13,7 @@ from torch import Tensor
 from raysim.data.meaning import in_pieces
 from raysim.local.head import embedding, entering, head_of, rows_of
 from raysim.local.logged import Logged
-from raysim.local.loop import Trained, batches, train
+from raysim.local.loop import Goal, Trained, batches, train
 from raysim.local.many import Inner, Nested
 from raysim.local.model import Model
 from raysim.local.net import Net
@@ -168,14 +168,8 @@ class Task:
         draws = cache(lambda purpose: self.generator(f"{purpose} {stream}"))
         kept = self.optimizer if stream == 0 and self.optimizer and goes_on(self.local, local) else None
         with embedding(net.head, loss) if embedded and loss else nullcontext(loss) as of_batch:
-            trained = partial(train, net, start, samples, local, self._order(stream), draws=draws, kept=kept)(
-                part=part,
-                correction=correction,
-                tolerance=tolerance,
-                relative=relative,
-                loss=of_batch,
-                gradient=gradient,
-            )
+            goal = Goal(part, correction, tolerance, relative, of_batch, gradient)
+            trained = train(net, start, samples, local, self._order(stream), goal, draws, kept)
         if not own:  # a client's samples alone count as seen; others are work besides, which raysim measures
             net.seen = seen
         return trained._replace(logged=self.logged.columns)

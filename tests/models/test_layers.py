@@ -6,7 +6,7 @@ from model_inputs import images
 from torch import Tensor, nn
 
 from raysim.local import Local
-from raysim.local.loop import train
+from raysim.local.loop import Goal, train
 from raysim.local.net import Net
 from raysim.local.samples import Samples
 from raysim.models import DEQMLP
@@ -73,7 +73,8 @@ def trained(kappa: float | None, part: str | None = None) -> tuple[Net, Tensor]:
     net = Net(initialise(model, (6,), 3, 0), model.personal, "cross_entropy", CPU)
     before = net.module.equilibrium.g.linear.weight.detach().clone()
     samples = Samples.of(draw(20, 6), torch.arange(20) % 3)
-    train(net, net.model(), samples, Local(lr=2.0, steps=10, batch_size=5), generator(0, "test"), part=part)
+    local, order = Local(lr=2.0, steps=10, batch_size=5), generator(0, "test")
+    train(net, net.model(), samples, local, order, Goal(part), lambda purpose: torch.Generator(), None)
     return net, before
 
 
