@@ -27,9 +27,11 @@ UPDATES = 300_000  # of a dry run
 Pair = tuple[str, Callable[[int], object], str, Callable[[int], object]]  # what takes turns; both get the turn's number
 
 
+RUNS = tempfile.TemporaryDirectory()  # to delete a run's folder is not part of what it costs
+
+
 def run(scenario: dict[str, Any], **how: Any) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        raysim.run(scenario, out=folder, progress=False, **how)
+    raysim.run(scenario, out=tempfile.mkdtemp(dir=RUNS.name), progress=False, **how)
 
 
 def small(root: str) -> Iterator[Pair]:
@@ -101,8 +103,7 @@ def adamw(root: str) -> Iterator[Pair]:
     def flat(turn: int) -> None:
         torch._foreach_copy_(views, gradients)
         vector.mul_((1.0 / (vector.norm() + 1e-6)).clamp_max(1.0))
-        w.mul_(1 - 1e-3 * 0.01)
-        ours.move(w, vector, state, 1e-3, turn)
+        ours.move(w, vector, state, 1e-3, turn, 0.01)
 
     def plain(turn: int) -> None:
         nn.utils.clip_grad_norm_(parameters, 1.0)

@@ -18,6 +18,7 @@ from raysim.models.slices import Index
 ALIGNMENT = 64  # bytes; results of BLAS can depend on it
 _NOISE = 0.05  # of the parameters with which bits are tried; some are zero at first
 _COMPARED = 24  # numbers of each row that are compared, at least
+_DRAWING = (nn.FractionalMaxPool2d, nn.FractionalMaxPool3d)  # in evaluations, too
 
 
 class ManyModels:
@@ -45,9 +46,10 @@ class ManyModels:
 
     @staticmethod
     def fits(net: Net) -> bool:
-        """Whether a network is a sequence of torch's own layers, which keep nothing of what they compute."""
+        """Whether a network is a sequence of torch's own layers, which keep nothing of what they compute, nor draw."""
         modules = list(net.module.modules())
         plain = all(type(one).__module__.startswith("torch.nn.") and not is_hooked(one) for one in modules)
+        plain = plain and not any(isinstance(one, _DRAWING) for one in modules)
         return plain and type(net.module) is nn.Sequential and not net.layout.buffers
 
     def __call__(self, x: Tensor, sizes: tuple[int, ...], vectors: Sequence[Tensor]) -> list[Tensor]:

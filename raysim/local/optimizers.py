@@ -91,9 +91,10 @@ class Adam(Optimizer):
     def init(self, w: Tensor) -> State:
         return {"mean": w.new_zeros(w.shape), "square": w.new_zeros(w.shape)}
 
-    def move(self, w: Tensor, gradient: Tensor, state: State, lr: Number, taken: Number) -> None:
+    def move(self, w: Tensor, gradient: Tensor, state: State, lr: Number, taken: Number, decay: float = 0.0) -> None:
+        """As in `Optimizer`. decay: w is multiplied by 1 - lr * decay before."""
         # One pass over memory; operation by operation takes six times as long on 11 million parameters.
-        torch._fused_adam_(
+        torch._fused_adamw_(
             [w],
             [gradient],
             [state["mean"]],
@@ -103,7 +104,7 @@ class Adam(Optimizer):
             lr=lr,
             beta1=self.betas[0],
             beta2=self.betas[1],
-            weight_decay=0.0,
+            weight_decay=decay,
             eps=self.eps,
             amsgrad=False,
             maximize=False,

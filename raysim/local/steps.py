@@ -13,7 +13,7 @@ from torch import Tensor
 from raysim.local.gradients import Gradient, GradientPoint, PerSample
 from raysim.local.model import Trainable
 from raysim.local.net import Net
-from raysim.local.optimizers import Number, Optimizer, add
+from raysim.local.optimizers import AdamW, Number, Optimizer, add
 from raysim.local.outputs import LossFunction
 from raysim.local.settings import Local, grouped
 from raysim.parts.errors import BadInput, BadValue
@@ -106,6 +106,8 @@ class Steps:
         self._factors, self.decay = grouped(settings.groups, settings.weight_decay, net, part)
         self._by_tensors = self._optimizer.captures and (part.w.is_cuda or captured)
         self._joins = self._by_tensors or not self._plain
+        folds = type(self._optimizer) is AdamW and isinstance(self.decay, float) and not self._by_tensors
+        self._further: dict[str, Any] = {"decay": self.decay} if folds else {}  # one pass over memory less
         if self._joins:
             self._vector, self._views = part.flat()
         self._state: Record = {}
@@ -164,9 +166,9 @@ class Steps:
             decayed(gradient, w, self.decay)
         elif isinstance(self.decay, Tensor):
             w.addcmul_(w * lr, self.decay, value=-1)
-        elif self.decay:
+        elif self.decay and not self._further:
             w.mul_(1 - lr * self.decay)
-        self._optimizer.move(w, gradient, self._state, lr, taken)
+        self._optimizer.move(w, gradient, self._state, lr, taken, **self._further)
         if before is not None and self._factors is not None:  # a step grows in proportion to its rate
             w.copy_(before.lerp_(w, self._factors))
 

@@ -1,10 +1,14 @@
 """Libraries that take long to load, and that the scheduler and checks of scenarios need seldom or never: each is loaded
 when something of it is first used."""
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __all__ = ["F", "networkx", "nn", "torch"]
+
+# Read by torch when it first allocates: new tensors of 2 MB or more then take few page faults, as on Linux they may.
+os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 
 if TYPE_CHECKING:
     import networkx

@@ -34,7 +34,7 @@ class States(NamedTuple):
     """The states that clients keep from one update to the next."""
 
     clients: int  # that may have one when the run ends
-    each: int  # bytes of one, without what transforms of messages remember
+    each: int  # bytes of one
 
     @property
     def bytes(self) -> int:
@@ -52,6 +52,7 @@ def states_of(scenario: Scenario, federation: Federation, worker: Any) -> States
     first = worker.models.first_client()
     tensors = (*first.algorithm.values(), *first.optimizer.values())
     each = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+    each += 4 * len(worker.start.w) * _memories(scenario)
     return States(int(min((federation.samples > 0).sum(), _updates(scenario))), each) if each else None
 
 
@@ -59,7 +60,13 @@ def keeps_states(scenario: Scenario) -> bool:
     """Whether clients may keep a state, as far as the scenario tells."""
     if not scenario.has_server:
         return False
-    return type(scenario.central).client is not Central.client or scenario.local.optimizer.keep
+    own = type(scenario.central).client is not Central.client
+    return own or scenario.local.optimizer.keep or _memories(scenario) > 0
+
+
+def _memories(scenario: Scenario) -> int:
+    """Returns how many transforms of messages keep a vector for each client."""
+    return sum(one.remembers for one in (*scenario.uplink, *(scenario.downlink if scenario.sends_each else ())))
 
 
 def states(scenario: Scenario) -> States | None:

@@ -146,12 +146,14 @@ def local_problems(scenario: Scenario) -> Iterator[Problem]:
         text = "must be float32 or bfloat16 on CPUs, got tf32; take one of them, or set resources.gpus_per_client"
         yield Problem("local.precision", text)
     if scenario.resources.cuda_graphs == "on":
-        wrong = [("gradients", one.name) for one in local.gradients if isinstance(one, GradientNoise | PerSample)]
-        wrong += [("batches", "poisson")] if local.batches == "poisson" else []
-        wrong += [] if local.optimizer.captures else [("optimizer", local.optimizer.name)]
+        wrong = [("local.gradients", one.name) for one in local.gradients if isinstance(one, GradientNoise | PerSample)]
+        wrong += [("local.batches", "poisson")] if local.batches == "poisson" else []
+        wrong += [] if local.optimizer.captures else [("local.optimizer", local.optimizer.name)]
+        given = (key for key in ("class_weights", "positive_weights") if getattr(scenario.run.loss, key, ()))
+        wrong += [(f"run.loss.{key}", "numbers, which each step copies to the GPU") for key in given]
         for key, got in wrong:
             text = f"must have steps that can be captured where resources.cuda_graphs is on, got {got}"
-            yield Problem(f"local.{key}", f"{text}; take another, or set cuda_graphs to off")
+            yield Problem(key, f"{text}; take another, or set cuda_graphs to off")
         if not scenario.resources.gpus_per_client:
             text = "must be auto or off without a GPU, got on; set it so, or set resources.gpus_per_client"
             yield Problem("resources.cuda_graphs", text)

@@ -287,10 +287,12 @@ def test_a_part_that_draws_is_refused() -> None:
 def test_what_cannot_be_recorded_is_told_with_all_other_problems() -> None:
     noise = {"name": "noise", "std": 0.1}
     local = {"batches": "poisson", "gradients": [noise], "optimizer": {"name": "test_graphs:Slow"}}
+    loss = {"name": "cross_entropy", "class_weights": [1.0] * 10}
     with pytest.raises(raysim.ScenarioError) as raised:
-        raysim.parse_scenario(digits(local=local, resources__cuda_graphs="on"))
-    paths = [problem.path for problem in raised.value.problems]
-    assert paths == ["local.gradients", "local.batches", "local.optimizer", "resources.cuda_graphs"]
+        raysim.parse_scenario(digits(local=local, run__loss=loss, resources__cuda_graphs="on"))
+    paths = {problem.path for problem in raised.value.problems}
+    keys = {"local.gradients", "local.batches", "local.optimizer", "run.loss.class_weights"}
+    assert paths == {*keys, "resources.cuda_graphs"}
 
 
 def test_draws_that_each_replay_would_repeat_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -121,3 +121,9 @@ def test_what_does_not_fit_is_evaluated_one_by_one(given: dict[str, Any]) -> Non
     worker, request = asked(digits(data__local_test=0.2, **given))
     assert worker.models.many(request.own) is None
     assert len(worker.evaluate_clients(request)) == len(CLIENTS)
+
+
+def test_layers_that_draw_in_evaluations_are_evaluated_one_by_one() -> None:
+    for layer, fits in ((nn.MaxPool2d(2), True), (nn.FractionalMaxPool2d(2, 3), False)):
+        module = nn.Sequential(nn.Conv2d(1, 2, 3), layer, nn.Flatten(), nn.Linear(18, 2))
+        assert ManyModels.fits(Net(module, (), "cross_entropy", torch.device("cpu"))) == fits
