@@ -35,6 +35,8 @@ class RunGroup:
     runs: tuple[Run, ...]
     drawn: tuple[Run, ...]
     """The runs to draw: one for each seed, finished rather than not, and the newest."""
+    notes: tuple[str, ...]
+    """A line for each run that is not drawn."""
 
     @property
     def evaluated_by(self) -> str:
@@ -131,10 +133,10 @@ def grouped(runs: RunSet, by: Iterable[str] | None = None, *, named: bool = True
     texts = _labels(chosen, scenarios)
     if len(of_values) == 1 and not by:
         texts = [str(runs[0].info.get("name") or runs[0].id)]
-    found = [
-        RunGroup(place, label, of_group.runs, tuple(once_a_seed(of_group)[0]))
-        for place, (label, of_group) in enumerate(zip(texts, of_values.values(), strict=True))
-    ]
+    found = []
+    for place, (label, of_group) in enumerate(zip(texts, of_values.values(), strict=True)):
+        drawn, notes = once_a_seed(of_group)
+        found.append(RunGroup(place, label, of_group.runs, tuple(drawn), tuple(notes)))
     return Groups(runs, keys, found)
 
 

@@ -10,7 +10,7 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from results.counted import counted_runs, counting, key_axes
+from results.counted import counted_runs
 from results.disk import replacing
 from results.drawing import AXES, RC, band, by_group, evaluated, label_axis, legend_below, points, wide_scale
 from results.groups import Groups, grouped
@@ -85,23 +85,16 @@ def save(
     return notes
 
 
-def _counted(runs: RunSet, how: Drawn) -> tuple[RunSet, list[str]]:
-    """Returns the runs to draw, one for each line and seed, and a note on each other one, as comparisons do."""
-    unfinished = how.get("unfinished", False) or not any(run.over for run in runs.runs)
-    counted, notes = counted_runs(runs, unfinished)
-    rows, _ = key_axes(counted, how.get("by"), ())
-    kept = {run for group in counting(counted, rows, notes).values() for run in group}
-    return counted.only(run for run in counted.runs if run in kept), notes
-
-
 def _table(runs: RunSet, metric: str, x: str | None, how: Drawn) -> tuple[Groups, pd.DataFrame, str, list[str]]:
     """Returns the lines and their points, the first axis, and a note on each run that is not drawn."""
     subject, split = how.get("subject"), how.get("split", "test")
     require_of("x", x or "round", AXES)
     require_of("band", how.get("band", "minmax"), BANDS)
     require_of("subject", subject or "global", SUBJECTS)
-    counted, notes = _counted(runs, how)
+    unfinished = how.get("unfinished", False) or not any(run.over for run in runs.runs)
+    counted, notes = counted_runs(runs, unfinished)
     groups = grouped(counted, how.get("by"))
+    notes += [note for group in groups.groups for note in group.notes]
     x = x or groups.axis
     frame = evaluated(groups, None if subject == "global" else subject)
     found = frame[(frame["metric"] == metric) & (frame["split"] == split)]

@@ -69,7 +69,7 @@ class Writer:
         A value of a wrong type is found only by `flush`.
         """
         buffer = self._of_class[type(row)]
-        self._added(buffer, buffer.add_columns(buffer.columns_of(row), [own or {}]))
+        self.add_columns(buffer.table, buffer.columns_of(row), [own or {}])
 
     def add_columns(
         self, table: str, columns: Mapping[str, list[Any]], own: Sequence[Mapping[str, float | None]] = ()
@@ -79,11 +79,9 @@ class Writer:
         own: for each row, what `add` takes; () if there are no numbers for own columns.
         """
         buffer = self._buffers[table]
-        self._added(buffer, buffer.add_columns(columns, own))
-
-    def _added(self, buffer: _Buffer, rows: int) -> None:
-        if buffer.table in self._heard:
-            self._heard[buffer.table] += buffer.last(rows)
+        rows = buffer.add_columns(columns, own)
+        if table in self._heard:
+            self._heard[table] += buffer.last(rows)
         self._flushed_at = self._flushed_at or time.monotonic()
         if buffer.held >= BUFFER_ROWS or time.monotonic() - self._flushed_at >= self._flush_seconds:
             self.flush()

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from actors.fault import describe
-from raysim.observers.observer import Observer, Watcher, showing
+from raysim.observers.observer import Watcher, showing
 from raysim.parts.errors import Problem, RunFailed, ScenarioError
 from raysim.runs.continuing import EarlierRuns, OutOfDate
 from raysim.runs.observing import observers_of
@@ -89,9 +89,7 @@ def outcomes_of(
         todo.append(places)
 
     def carry_out(places: list[int]) -> RunOutcome:
-        scenario, label = scenarios[places[0]], labels[places[0]]
-        own = observers_of(scenario, observers, one_of_several=True)
-        return attempt(slots, scenario, out, own, earlier.to_resume(scenario), label)
+        return attempt(slots, out, observers, earlier, scenarios[places[0]], labels[places[0]])
 
     if todo:
         chosen = [scenarios[places[0]] for places in todo]
@@ -101,12 +99,15 @@ def outcomes_of(
 
 
 def attempt(
-    slots: Slots, scenario: Scenario, out: Path, observers: Sequence[Observer], before: Path | None, label: str
+    slots: Slots, out: Path, observers: Sequence[Watcher], earlier: EarlierRuns, scenario: Scenario, label: str
 ) -> RunOutcome:
-    """Runs a scenario and returns how the run ended, even if it failed. before: the folder of a run of it that is
-    resumed."""
+    """Runs a scenario, or continues with a run of it that ended early, and returns how that ended, even if it failed.
+
+    observers: those of all runs. Raises ScenarioError if one of them cannot work here.
+    """
+    own = observers_of(scenario, observers, one_of_several=True)
     try:
-        result = slots.run(scenario, out, observers, before, label)
+        result = slots.run(scenario, out, own, earlier.to_resume(scenario), label)
     except RunFailed as error:
         return RunOutcome("failed", error.folder, str(error))
     except (Exception, SystemExit) as error:  # whatever it is, such as missing resources, the other runs continue

@@ -20,7 +20,6 @@ import pyarrow.compute as pc
 from raysim.observers.observer import Watcher
 from raysim.parts.errors import Problem, ScenarioError
 from raysim.runs.continuing import EarlierRuns
-from raysim.runs.observing import observers_of
 from raysim.scenario import Scenario
 from raysim.sweep.batch import RunOutcome, attempt
 from raysim.sweep.expand import Plan
@@ -68,12 +67,8 @@ def search(
     chosen = plan.scenarios() * settings.batch
     out = location(out)
     earlier = EarlierRuns(out)
-
-    def run(scenario: Scenario, label: str) -> RunOutcome:
-        own = observers_of(scenario, observers, one_of_several=True)
-        return attempt(slots, scenario, out, own, earlier.to_resume(scenario), label)
-
     with _quiet(), open_slots(chosen, inline=inline, address=address, parallel=parallel) as slots:
+        run = partial(attempt, slots, out, observers, earlier)
         for group in range(groups):
             study = _study(plan, group)
             for first in range(0, settings.trials, settings.batch):
