@@ -226,11 +226,6 @@ def range_of(metric: str) -> tuple[float, float]:
     return _RANGES.get(metric, (-math.inf, math.inf))
 
 
-def own_metrics(info: Mapping[str, Any]) -> dict[str, bool | None]:
-    """Returns a run's own metrics, from its run.json: whether larger is better, None where that is not known."""
-    return dict(info.get("larger_is_better") or {})
-
-
 def directions(*infos: Mapping[str, Any]) -> dict[str, bool]:
     """Returns whether larger is better for the metrics above and for own ones of runs, given their run.json.
 
@@ -238,7 +233,7 @@ def directions(*infos: Mapping[str, Any]) -> dict[str, bool]:
     """
     found: dict[str, set[bool | None]] = {}
     for info in infos:
-        for metric, larger in own_metrics(info).items():
+        for metric, larger in (info.get("larger_is_better") or {}).items():
             found.setdefault(metric, set()).add(larger)
     agreed = {metric: said.pop() for metric, said in found.items() if len(said) == 1}
     return LARGER_IS_BETTER | {metric: larger for metric, larger in agreed.items() if larger is not None}

@@ -4,7 +4,6 @@ import io
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from command_line import command
 from reported_runs import Rows, evaluation, made, step
@@ -12,7 +11,6 @@ from rich.console import Console
 
 from results import this_process, write_json
 from results.reader import Run
-from results.views import view
 
 HERE = {"status": "running", "holder": this_process()}
 
@@ -117,8 +115,3 @@ def test_runs_on_a_store_are_listed_and_watched(tmp_path: Path, monkeypatch: pyt
     made(folder / "r", rows(0.1, 0.5), {"run": {"rounds": 4}})
     assert told("ls", "memory://watched/runs").splitlines()[1] == "r made finished 2/4 1 0.5"
     assert told("watch", "memory://watched/runs") == told("ls", "memory://watched/runs")
-
-
-def test_a_mean_is_nan_where_a_members_value_is(tmp_path: Path) -> None:
-    folder = made(tmp_path / "r", {"evaluations": [evaluation(0, float("nan"), 0), evaluation(0, 0.5, 1)]})
-    assert np.isnan(view(Run(folder)).curves[0].values).all()
