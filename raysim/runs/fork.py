@@ -16,7 +16,7 @@ from raysim.runs.place import RunPlace
 from raysim.runs.record import RunRecord
 from raysim.runs.result import Result
 from raysim.scenario import Scenario
-from raysim.scenario.family_checks import MOST_ROUNDS
+from raysim.scenario.peer_checks import MOST_ROUNDS
 from results import Run, open_run, this_process
 from results.disk import writing
 from results.info import Status

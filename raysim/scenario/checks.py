@@ -20,10 +20,10 @@ from raysim.scenario.block_checks import (
     transform_problems,
     watts_problems,
 )
-from raysim.scenario.family_checks import peer_problems, server_problems
-from raysim.scenario.model_checks import architecture_problems, model_problems, server_data_problems
+from raysim.scenario.peer_checks import peer_problems
 from raysim.scenario.privacy_checks import privacy_problems
 from raysim.scenario.schema import Scenario
+from raysim.scenario.server_checks import architecture_problems, model_problems, server_problems
 from raysim.terms import Buffer, Moment
 from raysim.world.mixing import limit
 from results.info import directions
@@ -46,7 +46,6 @@ def problems_of(scenario: Scenario) -> list[Problem]:
         *scenario.model.problems(),
         *model_problems(scenario),
         *_metric_problems(scenario),
-        *server_data_problems(scenario),
         *schedule_problems(scenario),
         *watts_problems(scenario),
         *client_problems(scenario),
