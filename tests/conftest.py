@@ -7,6 +7,7 @@ import signal
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -156,6 +157,18 @@ def ray_session() -> Iterator[None]:
 def ray_room(ray_session: None) -> None:
     """The Ray of the session without actors that wait for a next run, and hold its CPUs until then."""
     raysim.shutdown()
+
+
+@pytest.fixture
+def ray_pool(ray_room: None) -> Iterator[Any]:
+    """Outside a scheduler actor: this process is the one that submits."""
+    from actors.actors import Actors
+    from actors.cluster import RayPool
+    from actors.placement import Placement
+
+    pool = RayPool(Actors(f"test-{time.time_ns()}", Placement()))
+    yield pool
+    pool.close()
 
 
 def override(raw: Raw, **changes: Any) -> Raw:

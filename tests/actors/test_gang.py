@@ -1,7 +1,5 @@
 """Workers that do one job together: by themselves, and as aggregators that share a search."""
 
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,26 +9,12 @@ from conftest import Raw, digits
 from toys_jobs import DieLate, DieOnceTogether, DieTogether, Fail, LingerOnce, PassOn, PassOnTogether, Tell
 
 import raysim
-from actors import Group, InlinePool, Job, JobFailed, Pool, Request
+from actors import Group, InlinePool, Job, JobFailed, Pool, Request, finished
 from raysim.engine.progress import Progress
 
 
 def finish(pool: Pool, request: Request[Any, Any]) -> Job[Any, Any]:
-    job = pool.submit("aggregator", request)
-    while not job.done:
-        pool.wait()
-    return job
-
-
-@pytest.fixture
-def ray_pool(ray_room: None) -> Iterator[Any]:
-    from actors.actors import Actors
-    from actors.cluster import RayPool
-    from actors.placement import Placement
-
-    pool = RayPool(Actors(f"test-{time.time_ns()}", Placement()))
-    yield pool
-    pool.close()
+    return finished(pool, pool.submit("aggregator", request))
 
 
 def start(pool: Pool, workers: int) -> None:

@@ -4,7 +4,7 @@ import pickle
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,10 +32,7 @@ from actors.process import ask, deferring
 
 
 def finish(pool: Pool, group: str, request: Request[Any, Any]) -> Job[Any, Any]:
-    job = pool.submit(group, request)
-    while not job.done:
-        pool.wait()
-    return job
+    return finished(pool, pool.submit(group, request))
 
 
 # --- jobs -------------------------------------------------------------------------------------------------------------
@@ -107,18 +104,6 @@ def test_in_this_process_every_group_is_one_worker_of_its_own() -> None:
     pool.set_up({"one": Attach(5)})
     assert finish(pool, "one", Add(1)).result == 5
     assert finish(pool, "two", Add(1)).result == 0
-
-
-@pytest.fixture
-def ray_pool(ray_room: None) -> Iterator[Any]:
-    """Outside a scheduler actor: this process is the one that submits."""
-    from actors.actors import Actors
-    from actors.cluster import RayPool
-    from actors.placement import Placement
-
-    pool = RayPool(Actors(f"test-{time.time_ns()}", Placement()))
-    yield pool
-    pool.close()
 
 
 @pytest.mark.ray

@@ -139,16 +139,6 @@ def test_a_run_that_goes_on_ends_no_sooner_than_it_was_to(tmp_path: Path) -> Non
         raysim.resume(folder, inline=True)
 
 
-@pytest.mark.ray
-@pytest.mark.usefixtures("ray_session")
-@pytest.mark.parametrize("name", RUNS)
-@pytest.mark.slow
-def test_it_is_the_same_on_ray_where_jobs_are_handed_out_ahead(name: str, tmp_path: Path) -> None:
-    raw = override(RUNS[name], run__rounds=10)
-    wanted = run(override(raw, run__rounds=4), tmp_path)
-    assert_same(run(until(raw, bytes=spent(wanted, 3, "up_bytes", "down_bytes") + 1), tmp_path, inline=False), wanted)
-
-
 def test_evaluations_by_time_show_the_model_as_it_is_then(simulate: Simulate) -> None:
     """Steps are at 2, 4, 6 and 8 s, and the evaluations at 3, 6 and 9 s see 1, 3 and 4 of them."""
     delay = {"name": "constant", "value": 2.0, "unit": "seconds"}

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Raw, Simulate, computed, digits
-from same_bits import same_on_ray
 from witness import LatePool, WitnessPool, execute
 
 import raysim
@@ -111,12 +110,6 @@ def test_predictions_take_time_too(algorithm: str, simulate: Simulate) -> None:
     passed = used.samples_seen + (2 * 20 + used.samples) / 3
     expected = LATENCY + used.down_bytes / DOWN + FLOPS * passed / SPEED + used.up_bytes / UP
     np.testing.assert_allclose(used.arrived_at - used.dispatched_at, expected, atol=1e-6)
-
-
-@pytest.mark.ray
-@pytest.mark.slow
-def test_the_same_bits_on_ray(ray_session: None, tmp_path: Any) -> None:
-    same_on_ray(scenario("fedadmm_insa", {"per_round": 6, "round_s": 0.9}, UNEVEN), tmp_path)
 
 
 def test_a_dry_run_says_that_it_cannot_know(tmp_path: Any) -> None:

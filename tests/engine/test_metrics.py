@@ -11,7 +11,6 @@ import pytest
 import torch
 from command_line import write
 from conftest import Raw, Simulate, digits, override
-from same_bits import same_on_ray
 from sklearn import metrics as sk
 from sklearn.metrics import balanced_accuracy_score, f1_score, matthews_corrcoef, roc_auc_score
 
@@ -219,30 +218,6 @@ def test_a_search_goes_the_metrics_way(tmp_path: Path) -> None:
         scores = [trial.score for trial in trials if trial.score is not None]
         assert [trial.score for trial in best(trials, plan)] == [better(scores)]
         assert len(set(scores)) == 2
-
-
-@pytest.mark.ray
-@pytest.mark.usefixtures("ray_session")
-@pytest.mark.parametrize(
-    "raw",
-    [
-        digits(
-            data__local_test=0.2,
-            run={"rounds": 4, "metrics": ALL, "loss": "own_modules:hinge", "evaluate_clients": 4},
-        ),
-        digits(
-            algorithm="decfedavg",
-            topology="ring",
-            world={},
-            data={"name": "digits", "clients": 6, "partition": "iid"},
-            run={"rounds": 4, "metrics": ALL},
-        ),
-    ],
-    ids=["server", "peers"],
-)
-@pytest.mark.slow
-def test_the_same_bits_on_ray(raw: Raw, tmp_path: Path) -> None:
-    same_on_ray(raw, tmp_path)
 
 
 # --- losses -----------------------------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import torch
 from conftest import Raw, Simulate, digits
-from same_bits import same_on_ray
 from toys import Counting
 
 import raysim
@@ -112,14 +111,6 @@ def test_reports_and_tables_of_several_runs_have_them(tmp_path: Path) -> None:
     pictures = {picture.name for picture in report(runs, sections=own).pictures}
     assert {"own-updates-drift", "own-steps-size", "own-coefficients-angle"} <= pictures
     assert "own-updates-nothing" not in pictures
-
-
-@pytest.mark.ray
-@pytest.mark.usefixtures("ray_session")
-@pytest.mark.parametrize("raw", [server(), peers()], ids=["server", "peers"])
-@pytest.mark.slow
-def test_the_same_bits_on_ray(raw: Raw, tmp_path: Path) -> None:
-    same_on_ray(raw, tmp_path)
 
 
 @pytest.mark.parametrize(

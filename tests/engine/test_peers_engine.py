@@ -31,60 +31,42 @@ def test_a_graph_that_is_drawn_anew_has_other_edges_and_the_mean_stays(simulate:
     assert result.vectors()["w"].mean() == pytest.approx(4.0, rel=1e-6)
 
 
-def test_computed_delays_count_training_mixing_and_messages(simulate: Simulate) -> None:
-    """32 -> 10 on a ring: 3 forward passes of 640 FLOPs a sample; 330 parameters to and from two neighbours."""
-    raw = peers(algorithm="decfedavg", model={"name": "mlp", "hidden": []}, world={"delay": DELAY}, run={"rounds": 1})
-    raw["data"]["partition"] = "iid"
-    result = simulate(raw)
-    updates = result.pandas("updates")
-    bytes_s = 2 * 650 * 4 * (1 / 1000 + 1 / 2000)
-    expected = 3 * 2 * 64 * 10 * updates.samples / 1e6 + bytes_s
-    assert updates.arrived_at.to_numpy() == pytest.approx(expected.to_numpy())
-
-
 DELAY = computed(1e6, 1000, 2000)
+POWER_LAW = {"name": "iid", "sizes": {"name": "power_law", "exponent": 1.0}}
 
 
-@pytest.mark.parametrize("algorithm", ["cmfd", "fedf_admm"])  # the latter also predicts before it begins, for free
 @pytest.mark.parametrize(
-    ("share", "size", "local", "mixing", "each"), [("outputs", 40 * 10, 40, 120, 0), ("parameters", 650, 0, 160, 40)]
+    ("algorithm", "options", "size", "own", "public", "each"),
+    [
+        ("decfedavg", [], 650, 3, 0, (0, 0)),
+        # Training on 40 public inputs takes three passes, and outputs take one, of oneself or of each neighbour too.
+        ("cmfd", ["algorithm.share=outputs"], 40 * 10, 3, 40 + 120, (0, 0)),
+        ("cmfd", ["algorithm.share=parameters"], 650, 3, 160, (0, 40)),
+        # It also predicts before it begins, for free.
+        ("fedf_admm", ["algorithm.share=outputs"], 40 * 10, 3, 40 + 120, (0, 0)),
+        ("fedf_admm", ["algorithm.share=parameters"], 650, 3, 160, (0, 40)),
+        # It trains twice, takes a gradient and predicts; with each neighbour's model, it predicts public samples, too.
+        ("toys_peers:Foreseeing", [f"data.partition={POWER_LAW}"], 650, 3 * 2 + 3 + 1, 0, (1, 40)),
+    ],
 )
-def test_computed_delays_count_predictions_too(
-    simulate: Simulate, algorithm: str, share: str, size: int, local: int, mixing: int, each: int
+def test_computed_delays_count_training_mixing_and_messages(
+    simulate: Simulate, algorithm: str, options: list[str], size: int, own: int, public: int, each: tuple[int, int]
 ) -> None:
-    """Training on 40 public inputs takes three passes, and outputs take one, of oneself or of each neighbour too."""
+    """On a star, 64 -> 10: passes of 640 multiplications a sample, of which a peer takes `own` for each of its own,
+    `public` for public ones and, for each neighbour, `each` of its own and of public ones."""
     raw = peers(
-        algorithm={"name": algorithm, "share": share},
+        algorithm=algorithm,
         topology="star",
         public={"samples": 40},
         model={"name": "mlp", "hidden": []},
         world={"delay": DELAY},
         run={"rounds": 1},
     )
-    updates = simulate(raw, "--dry").pandas("updates")
+    updates = simulate(raw, "--dry", *(word for option in options for word in ("--set", option))).pandas("updates")
     neighbours = np.array([9] + [1] * 9)
-    passes = 3 * updates.samples + local + mixing + each * neighbours
+    assert "toys" not in algorithm or updates.samples.nunique() > 5
+    passes = own * updates.samples + public + (each[0] * updates.samples + each[1]) * neighbours
     expected = 2 * 64 * 10 * passes / 1e6 + 4 * size * neighbours * (1 / 1000 + 1 / 2000)
-    assert updates.arrived_at.to_numpy() == pytest.approx(expected.to_numpy())
-
-
-def test_computed_delays_count_what_grows_with_the_samples_held(simulate: Simulate) -> None:
-    """A peer trains twice on its own samples, takes their gradient and predicts them. With each neighbour's model, it
-    predicts them again, and 40 public ones."""
-    raw = peers(
-        algorithm="toys_peers:Foreseeing",
-        topology="star",
-        public={"samples": 40},
-        model={"name": "mlp", "hidden": []},
-        world={"delay": DELAY},
-        run={"rounds": 1},
-    )
-    raw["data"]["partition"] = {"name": "iid", "sizes": {"name": "power_law", "exponent": 1.0}}
-    updates = simulate(raw, "--dry").pandas("updates")
-    neighbours = np.array([9] + [1] * 9)
-    assert updates.samples.nunique() > 5
-    passes = (3 * 2 + 3 + 1) * updates.samples + (40 + updates.samples) * neighbours
-    expected = 2 * 64 * 10 * passes / 1e6 + 4 * 650 * neighbours * (1 / 1000 + 1 / 2000)
     assert updates.arrived_at.to_numpy() == pytest.approx(expected.to_numpy())
 
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Raw, Simulate, digits, override, quadratic
-from same_bits import same_on_ray
 
 import raysim
 from raysim import ScenarioError, parse_scenario
@@ -149,15 +148,6 @@ def test_a_pick_follows_from_the_reports_that_have_arrived_by_then(simulate: Sim
         else:
             assert row.client not in last
     assert judged > 40
-
-
-@pytest.mark.ray
-@pytest.mark.parametrize("name", BY_LOSSES)
-@pytest.mark.slow
-def test_the_same_bits_on_two_actors(name: str, ray_session: None, tmp_path: Path) -> None:
-    dispatch = {"concurrency": 6, "policy": {"name": name, **BY_LOSSES[name]}}
-    on_ray = same_on_ray(digits(world={"dispatch": dispatch, "delay": SECONDS}), tmp_path)
-    assert on_ray.pandas("updates").client.nunique() > 6
 
 
 def test_a_dry_run_says_that_it_cannot_know_who_is_picked(tmp_path: Path) -> None:

@@ -9,8 +9,16 @@ import pyarrow.dataset as ds
 import pytest
 from command_line import write
 from conftest import Raw, digits
+from peers_runs import peers
 from run_actors import actor_of, actors_of, own_actors
+from same_bits import same_on_ray
 from server_runs import ON_RAY, with_own_models
+from test_computed_delays import UNEVEN
+from test_computed_delays import scenario as computed
+from test_metrics import ALL
+from test_own_columns import peers as logging_peers
+from test_own_columns import server as logging
+from test_picks_by_losses import BY_LOSSES, SECONDS
 from waiting import PATIENT_S, until
 
 import raysim
@@ -41,6 +49,33 @@ def test_ray_with_any_number_of_actors_equals_inline(algorithm: str, actors: int
     result = run(raw, tmp_path)
     assert result.info["digest"] == run(raw, tmp_path, inline=True).info["digest"]
     assert len(set(result.pandas("updates").worker.dropna())) <= actors
+
+
+NOISY: Raw = {"resources": {"chunk": 3}, "run__rounds": 2}
+SAME: dict[str, Raw] = {
+    "own metrics and a loss": digits(
+        data__local_test=0.2, run={"rounds": 4, "metrics": ALL, "loss": "own_modules:hinge", "evaluate_clients": 4}
+    ),
+    "own metrics of peers": peers(algorithm="decfedavg", run={"rounds": 4, "metrics": ALL}),
+    "own columns": logging(),
+    "own columns of peers": logging_peers(),
+    "delays that follow the work": computed("fedadmm_insa", {"per_round": 6, "round_s": 0.9}, UNEVEN),
+    "global generators": digits(algorithm="toys_lawless:Noisy", **NOISY),
+    "global generators of peers": peers(algorithm="toys_lawless:NoisyPeer", **NOISY),
+    **{
+        f"picks by {name}": digits(
+            world={"dispatch": {"concurrency": 6, "policy": {"name": name, **keys}}, "delay": SECONDS}
+        )
+        for name, keys in BY_LOSSES.items()
+    },
+}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:torchmetrics.*")
+@pytest.mark.parametrize("name", SAME)
+@pytest.mark.slow
+def test_what_else_runs_hold_gives_the_same_bits(name: str, tmp_path: Path) -> None:
+    assert same_on_ray(SAME[name], tmp_path).pandas("updates").client.nunique() > 5
 
 
 def kill_and_see_another(run_name: str) -> None:

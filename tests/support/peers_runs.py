@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from conftest import Raw, Simulate, digits, override
 
@@ -49,3 +50,12 @@ def tables(result: raysim.Result) -> dict[str, pd.DataFrame]:
     wall = ["run", "seconds", "worker", "elapsed_s"]
     names = ("steps", "updates", "evaluations", "exchanges")
     return {name: result.pandas(name).drop(columns=wall, errors="ignore") for name in names}
+
+
+def pulled(topology: Any, peers: int, seed: int = 0, epoch: int = 0) -> np.ndarray:
+    """W: the weights of what each peer hears."""
+    found = np.zeros((peers, peers))
+    for peer, near in enumerate(topology.neighbours(peers, seed, epoch)):
+        found[peer, list(near.senders)] = near.weights
+        found[peer, peer] = 1 - sum(near.weights)
+    return found

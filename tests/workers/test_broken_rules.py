@@ -10,7 +10,6 @@ import pytest
 import torch
 from conftest import Raw, digits
 from peers_runs import peers
-from same_bits import same_on_ray
 
 import raysim
 
@@ -133,14 +132,6 @@ def test_a_run_in_this_process_leaves_its_global_generators_as_they_were(dry: bo
     reset(3)
     run(lawless("Noisy"), tmp_path, dry=dry)
     assert drawn() == expected
-
-
-@pytest.mark.ray
-@pytest.mark.usefixtures("ray_session")
-@pytest.mark.parametrize("raw", [lawless("Noisy"), peers(algorithm="toys_lawless:NoisyPeer")])
-@pytest.mark.slow
-def test_draws_are_the_same_on_ray(raw: Raw, tmp_path: Path) -> None:
-    same_on_ray({**raw, "resources": {"chunk": 3}}, tmp_path)
 
 
 @pytest.mark.ray

@@ -8,7 +8,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from conftest import Raw, Simulate
-from peers_runs import GOSSIP, centers, last, peers
+from peers_runs import GOSSIP, centers, last, peers, pulled
 
 import raysim
 from raysim.parts.errors import ScenarioError
@@ -19,14 +19,6 @@ from raysim.world.topology import Line
 
 SECOND: Raw = {"delay": {"name": "constant", "value": 1.0, "unit": "seconds"}}
 X = [[1.0], [2.0], [3.0], [6.0]]
-
-
-def matrix(topology: Any, peers: int, seed: int = 0, epoch: int = 0) -> np.ndarray:
-    found = np.zeros((peers, peers))
-    for peer, near in enumerate(topology.neighbours(peers, seed, epoch)):
-        found[peer, list(near.senders)] = near.weights
-        found[peer, peer] = 1 - sum(near.weights)
-    return found
 
 
 # --- by rounds --------------------------------------------------------------------------------------------------------
@@ -45,8 +37,8 @@ def test_one_peer_a_round_averages_a_power_of_two_of_peers_exactly(simulate: Sim
 def test_equi_dyn_mixes_one_shift_of_all_peers() -> None:
     x = np.array(X)[:, 0]
     seed = next(seed for seed in range(99) if EquiDyn().neighbours(4, seed)[0].senders == (1,))
-    assert (matrix(EquiDyn(), 4, seed) @ x).tolist() == pytest.approx([1.75, 2.75, 5.25, 2.25])
-    assert (matrix(EquiDyn(eta=0.5), 4, seed) @ x).tolist() == pytest.approx([1.375, 2.375, 4.125, 4.125])
+    assert (pulled(EquiDyn(), 4, seed) @ x).tolist() == pytest.approx([1.75, 2.75, 5.25, 2.25])
+    assert (pulled(EquiDyn(eta=0.5), 4, seed) @ x).tolist() == pytest.approx([1.375, 2.375, 4.125, 4.125])
     drawn = {EquiDyn().neighbours(7, 3, epoch)[0].senders for epoch in range(100)}
     assert drawn == {(peer,) for peer in range(1, 7)}
 
@@ -56,20 +48,20 @@ def test_equi_dyn_mixes_one_shift_of_all_peers() -> None:
 )
 def test_weights_of_changing_graphs_keep_the_mean(topology: Any) -> None:
     for epoch in range(5):
-        w = matrix(topology, 7, 1, epoch)
+        w = pulled(topology, 7, 1, epoch)
         assert w.sum(0) == pytest.approx(1) and w.sum(1) == pytest.approx(1)
 
 
 def test_a_static_equi_graph_is_a_mean_of_single_shifts() -> None:
     """Row 0 has (n - 1) / n in thirds, by how often a shift was drawn."""
-    w = matrix(EquiStatic(shifts=3), 10, 5)
+    w = pulled(EquiStatic(shifts=3), 10, 5)
     assert sorted(set(np.round(w[0, 1:] * 3 * 10 / 9, 9))) in ([0.0, 1.0], [0.0, 1.0, 2.0], [0.0, 3.0])
     assert w[0, 0] == pytest.approx(0.1) and np.allclose(w[1], np.roll(w[0], 1))
 
 
 @pytest.mark.parametrize("count", [6, 7])
 def test_matchings_are_pairs_drawn_anew(count: int) -> None:
-    drawn = [matrix(Matching(), count, 0, epoch) for epoch in range(3)]
+    drawn = [pulled(Matching(), count, 0, epoch) for epoch in range(3)]
     for w in drawn:
         assert ((w == 0.5).sum(1) == 2).sum() == 6 and w.trace() == 3 + count % 2
     assert not np.array_equal(drawn[0], drawn[1])

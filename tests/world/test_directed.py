@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Raw, Simulate
-from peers_runs import centers, last
+from peers_runs import centers, last, pulled
 
 import raysim
 from raysim.parts.errors import ScenarioError
@@ -20,13 +20,11 @@ THREE: Raw = {"name": "edges", "edges": [[0, 1], [0, 2], [1, 2], [2, 0]], "direc
 
 def matrices(topology: Topology, peers: int) -> tuple[np.ndarray, np.ndarray]:
     """Returns R, by what peers hear, and A, by what they send."""
-    pulled, pushed = np.zeros((2, peers, peers))
+    pushed = np.zeros((peers, peers))
     for peer, near in enumerate(topology.neighbours(peers, 0)):
-        pulled[peer, list(near.senders)] = near.weights
-        pulled[peer, peer] = 1 - sum(near.weights)
         pushed[list(near.receivers), peer] = near.shares
         pushed[peer, peer] = 1 - sum(near.shares)
-    return pulled, pushed
+    return pulled(topology, peers), pushed
 
 
 def test_peers_hear_and_send_along_the_edges() -> None:

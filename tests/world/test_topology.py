@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import networkx as nx
 import numpy as np
 import pytest
+from peers_runs import pulled
 from pydantic import TypeAdapter, ValidationError
 
 from raysim.parts import rng
@@ -49,12 +50,7 @@ def pairs(graph: nx.Graph) -> set[tuple[int, ...]]:
 
 
 def matrix(raw: dict[str, Any], peers: int = 12) -> np.ndarray:
-    """W."""
-    found = np.zeros((peers, peers))
-    for peer, near in enumerate(topology(**raw).neighbours(peers, 0)):
-        found[peer, list(near.senders)] = near.weights
-        found[peer, peer] = 1 - sum(near.weights)
-    return found
+    return pulled(topology(**raw), peers)
 
 
 @pytest.mark.parametrize(("raw", "rows"), [({"name": "grid"}, 3), ({"name": "grid", "rows": 2}, 2)])
