@@ -60,8 +60,8 @@ def keeps_states(scenario: Scenario) -> bool:
     """Whether clients may keep a state, as far as the scenario tells."""
     if not scenario.has_server:
         return False
-    own = type(scenario.central).client is not Central.client
-    return own or scenario.local.optimizer.keep or _memories(scenario) > 0
+    own = type(scenario.central).client is not Central.client or scenario.central.own_model
+    return bool(own or scenario.local.optimizer.keep or _memories(scenario))
 
 
 def _memories(scenario: Scenario) -> int:

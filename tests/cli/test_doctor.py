@@ -79,6 +79,7 @@ LINEAR = 640 * 4  # bytes of the vector of 64 x 10 weights
     [
         ({"algorithm": {"name": "scaffold"}}, 30, LINEAR),
         ({"algorithm": {"name": "scaffold"}, "run": {"rounds": 2}, "world": {"dispatch": {"per_round": 3}}}, 6, LINEAR),
+        ({"algorithm": {"name": "local_only"}}, 30, LINEAR),
         ({"uplink": [{"name": "top_k", "share": 0.1, "memory": "ef14"}]}, 30, LINEAR),
         ({"algorithm": {"name": "fedavg"}}, None, 0),
     ],
