@@ -103,7 +103,7 @@ def _table(path: Path) -> Iterator[Guess]:
     if ".parquet" not in path.suffixes:
         cells = _cells(path)
         if cells.delimiter != ("\t" if ".tsv" in path.suffixes else ","):
-            yield Guess("delimiter", cells.delimiter, "it cuts the line of names into most")
+            yield Guess("delimiter", cells.delimiter, "it cuts the first line into most names")
     rows = read_files("path", (str(path),), cells)
     require_one_of_each(rows, rows.table.column_names)
     if any(_decimal_commas(rows.table, name) for name in rows.table.column_names):

@@ -133,8 +133,8 @@ class TransformersModel(ModelPart):
         folder = location(self.path or "").expanduser()
         lacking = [name for name in ("config.json", "*.safetensors") if not list(folder.glob(name))]
         if lacking:
-            got = f"{str(folder.absolute())!r}, which has no {lacking[0]}" if folder.is_dir() else f"{self.path!r}"
-            cure = "save the model there with save_pretrained; nothing is downloaded"
+            got = f"{str(folder.absolute())!r}, which {f'has no {lacking[0]}' if folder.is_dir() else 'is no folder'}"
+            cure = "save the model there with save_pretrained, or start where `path` leads to it; nothing is downloaded"
             raise BadValue(f"must be a local folder with config.json and *.safetensors, got {got}; {cure}", "path")
         config = transformers.AutoConfig.from_pretrained(str(folder), local_files_only=True)
         if getattr(config, "quantization_config", None) is not None:

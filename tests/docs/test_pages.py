@@ -33,7 +33,12 @@ PROSE = re.compile(r"(?<!`)`(raysim [a-z][^`A-Z>:]*[/.][^`A-Z>:]*)`")
 EITHER = re.compile(f"{BLOCK.pattern}|{PROSE.pattern}", re.DOTALL | re.MULTILINE)
 SNIPPET = re.compile(r'^--8<-- "(.+)"$', re.MULTILINE)
 
-pytestmark = [pytest.mark.docs, pytest.mark.usefixtures("here")]
+pytestmark = [
+    pytest.mark.docs,
+    pytest.mark.usefixtures("here"),
+    # peft reads an attribute of models that transformers has renamed.
+    pytest.mark.filterwarnings("ignore::FutureWarning:transformers.modeling_utils"),
+]
 
 
 class Block(NamedTuple):
@@ -80,6 +85,13 @@ def _short(text: str) -> str:
 def test_the_pages_are_found() -> None:
     assert len(PAGES) > 15
     assert sum(len(blocks(page)) for page in PAGES) > 60
+
+
+def test_readme_shows_what_the_lessons_show() -> None:
+    printed = [block for block in (ROOT / "README.md").read_text().split("```")[1::2] if block.startswith("\n")]
+    lessons = "".join((ROOT / "docs/lessons" / name).read_text() for name in ("first-run.md", "own-algorithm.md"))
+    assert len(printed) >= 2
+    assert not [line for text in printed for line in text.splitlines() if line not in lessons]
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)])
