@@ -106,13 +106,18 @@ def _list(known: dict[str, SweepView], runs: Folder, request: web.Request) -> st
     every: list[View] = []
     with suppress(NoRuns):
         every = runs.look()
-    for name, inside in groupby(every, lambda one: one.path.rpartition("/")[0].partition("/")[0]):
+    sweeps = []
+    for name, inside in groupby(sorted(every, key=_folder), _folder):
         views = tuple(inside)
         if (before := known.get(name)) is None or [*map(id, before.views)] != [*map(id, views)]:
             known[name] = SweepView(name, views)
-    shown = {one.path.rpartition("/")[0].partition("/")[0] for one in every}
-    sweeps = [known[name] for name in sorted(shown, key=lambda name: (not name, name))]
+        sweeps.append(known[name])
+    sweeps.sort(key=lambda sweep: not sweep.name)
     return filled("serve/list.html.j2", title=str(runs.folder), sweeps=sweeps, number=len(every))
+
+
+def _folder(one: View) -> str:
+    return one.path.rpartition("/")[0].partition("/")[0]
 
 
 def _report(runs: Folder, request: web.Request) -> str:

@@ -75,12 +75,14 @@ def test_the_list_shows_in_which_keys_runs_differ_and_how_good_they_are(tmp_path
 
 
 def test_sweeps_come_first_with_the_headline_of_their_report(tmp_path: Path) -> None:
+    """And all single runs follow, also those whose names come after a sweep's."""
     several(tmp_path / "study")
-    made(tmp_path / "single", {}, [0.5])
+    for name in ("before", "single", "with-a-later-name"):
+        made(tmp_path / name, {}, [0.5])
     html = page(tmp_path, "/")
     assert html.index('id="sweep-study"') < html.index("best mean of its column") < html.index("<summary>6 runs")
     assert html.index("<summary>6 runs") < html.index("Single runs")
-    assert "7 runs." in html
+    assert "9 runs." in html and html.count('type="checkbox"') == 9
 
 
 def test_damaged_runs_runs_under_way_and_runs_without_a_round_are_listed(tmp_path: Path) -> None:
