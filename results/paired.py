@@ -18,7 +18,7 @@ from results.ranking import difference, holm
 from results.reader import Run
 from results.run_set import RunSet
 from results.score import Censored, score
-from results.texts import short_names, written
+from results.texts import count, short_names, written
 
 
 def paired(
@@ -45,7 +45,7 @@ def paired(
         of_case = dict(zip(keys, values, strict=True)) | {"baseline": _as_text(keys, other)}
         for metric, of_runs in numbers.items():
             low, high = range_of(metric)
-            made = difference(*_found(metric, pairs, of_runs, notes))
+            made = difference(*_found(f"{_as_text(keys, values)}: ", metric, pairs, of_runs, notes))
             made = made._replace(low=max(made.low, low - high), high=min(made.high, high - low))
             rows.append({**of_case, "metric": metric, **made._asdict()})
     import pandas as pd
@@ -156,20 +156,20 @@ def _seed(run: Run) -> str:
 
 
 def _found(
-    metric: str, pairs: Sequence[tuple[Run, Run]], numbers: Mapping[str, float], notes: list[str]
+    case: str, metric: str, pairs: Sequence[tuple[Run, Run]], numbers: Mapping[str, float], notes: list[str]
 ) -> tuple[list[float], list[float]]:
-    """Returns the numbers of both sides. A pair in which one run has no number is left out, with a note."""
-    found = []
+    """Returns the numbers of both sides. Pairs in which one run has no number are left out, with a note. case: what the
+    note begins with."""
+    found, lacking, censored = [], [], []
     for pair in pairs:
-        lacking = [run for run in pair if run.id not in numbers]
-        censored = [run for run in pair if isinstance(numbers.get(run.id), Censored)]
-        if lacking:
-            notes.append(f"{lacking[0].folder}: left out of a pair, because it has no {metric}")
-        elif censored:
-            bound = f"its {metric} is above {numbers[censored[0].id]:g}: not reached"
-            notes.append(f"{censored[0].folder}: left out of a pair, because {bound}")
-        else:
+        lacking += (lacks := [run for run in pair if run.id not in numbers][:1])
+        censored += (above := [run for run in pair if isinstance(numbers.get(run.id), Censored)][: not lacks])
+        if not lacks and not above:
             found.append([numbers[run.id] for run in pair])
+    for runs, why in ((lacking, f"it has no {metric}"), (censored, f"its {metric} is not reached")):
+        if runs:
+            left = f"{len(runs)} of {count(len(pairs), 'pair')} left out, such as that of {runs[0].folder}"
+            notes.append(f"{case}{left}, because {why}")
     if len(found) < 2:
         notes.append(f"{metric}: needs two pairs for intervals, got {len(found)}; run more seeds of both")
     return [case for case, _ in found], [baseline for _, baseline in found]

@@ -45,7 +45,7 @@ def plot(
         from matplotlib import pyplot
 
         _, axes = pyplot.subplots(figsize=(5.0, 3.0), layout="constrained")
-    _draw(axes, groups, table, x, metric, how.get("band", "minmax"))
+    _draw(axes, groups, table, x, metric, how)
     if own:
         legend_below(axes)
     elif axes.get_legend_handles_labels()[1]:
@@ -77,7 +77,7 @@ def save(
     settings: Any = RC | letters | {"lines.linewidth": 1.2, "lines.markersize": 3.0}
     with rc_context(settings):
         figure = Figure(figsize=(width, height or 0.7 * width), layout="constrained")
-        _draw(axes := figure.subplots(), groups, table, x, metric, how.get("band", "minmax"))
+        _draw(axes := figure.subplots(), groups, table, x, metric, how)
         legend_below(axes, grows=height is None)
         dates = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
         with replacing(path) as hidden, open(hidden, "wb") as stream:
@@ -111,11 +111,13 @@ def _table(runs: RunSet, metric: str, x: str | None, how: Drawn) -> tuple[Groups
     return groups, table[table[x].notna()], x, notes
 
 
-def _draw(axes: Axes, groups: Groups, table: pd.DataFrame, x: str, metric: str, edges: str) -> None:
+def _draw(axes: Axes, groups: Groups, table: pd.DataFrame, x: str, metric: str, how: Drawn) -> None:
+    edges, subject = how.get("band", "minmax"), how.get("subject")
     for place, rows in by_group(table):
         band(axes, place, groups.label(place), rows[x], rows["mean"], *_edges(rows, edges, range_of(metric)))
     label_axis(axes, groups, x)
-    axes.set_ylabel(metric)
+    members = f", mean over {'unseen clients' if subject == 'unseen' else f'{subject}s'}"
+    axes.set_ylabel(metric + ("" if subject in (None, "global") else members))
     wide_scale(axes, table["mean"])
 
 

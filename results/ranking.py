@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
+import pyarrow.compute as pc
 from numpy.typing import ArrayLike
 
 from results.groups import is_absent
@@ -169,27 +170,37 @@ def _by_seed(group: Sequence[Run], numbers: Mapping[str, float]) -> dict[Hashabl
 # --- did anything learn? ----------------------------------------------------------------------------------------------
 
 
-def constant(run: Run, metric: str, measure: Measure) -> float | None:
-    """Returns a metric of the best constant prediction on a run's test samples: the majority class, or the mean target.
-    None where run.json does not say, or models were evaluated on other samples."""
-    if (measure.subject, measure.split) != ("global", "test"):
+def constant(run: Run, metric: str, measure: Measure) -> tuple[float, int] | None:
+    """Returns a metric of the best constant prediction on a run's test samples, and how many these are: the majority
+    class, or the mean target; of clients' own models, the mean accuracy of each one's own majority class. None where
+    the run does not say, or models were evaluated on other samples."""
+    data = run.info.get("data") or {}
+    found = data.get("constant") or {}
+    if (measure.subject, measure.split) == ("global", "test"):
+        return (float(found[metric]), found.get("samples", 0)) if metric in found else None
+    classes = (data.get("labels") or {}).get("task") == "classes"
+    if (measure.subject, measure.split, metric, classes) != ("client", "test", "accuracy", True):
         return None
-    found = ((run.info.get("data") or {}).get("constant") or {}).get(metric)
-    return None if found is None else float(found)
+    rows = run.table("partition", ["client", "samples"], pc.field("split") == "test")
+    counts = rows.group_by("client").aggregate([("samples", "max"), ("samples", "sum")])
+    most, samples = (counts[f"samples_{name}"].to_numpy() for name in ("max", "sum"))
+    if not len(samples) or measure.over not in ("mean", "micro"):
+        return None
+    share = np.average(most / samples, weights=samples if measure.over == "micro" else None)
+    return float(share), int(samples.sum())
 
 
 def learned(runs: Sequence[Run], numbers: Mapping[str, float], metric: str, measure: Measure) -> bool:
     """Whether the mean of runs is better than constant predictions; an accuracy by more than three standard errors, as
     small as test sets are. True where that is not known."""
-    pairs = [(numbers[run.id], constant(run, metric, measure), run) for run in runs if run.id in numbers]
-    known = [(number, found, run) for number, found, run in pairs if found is not None]
+    pairs = [(numbers[run.id], constant(run, metric, measure)) for run in runs if run.id in numbers]
+    known = [(number, found) for number, found in pairs if found is not None]
     if not known or len(known) < len(pairs):
         return True
     errors = [0.0] * len(known)
     if metric == "accuracy":
-        samples = [run.info["data"]["constant"]["samples"] for _, _, run in known]
-        errors = [_ERRORS * (found * (1 - found) / n) ** 0.5 for (_, found, _), n in zip(known, samples, strict=True)]
-    gains = [number - found for number, found, _ in known]
+        errors = [_ERRORS * (found * (1 - found) / samples) ** 0.5 for _, (found, samples) in known]
+    gains = [number - found for number, (found, _) in known]
     gain = float(np.mean(gains)) * (1 if measure.larger_is_better(metric) else -1)
     return gain > float(np.mean(errors))
 
@@ -201,9 +212,11 @@ def context(
     measure: Measure,
 ) -> Iterator[str]:
     """Yields lines to read a comparison by: whether no run has learned anything, what constant predictions and first
-    evaluations score, and how long clients train."""
+    evaluations score, how long clients train, and that clients' own models were evaluated, too."""
+    if measure.subject == "global" and any(run.keys.get("run.evaluate_clients") for run in runs.runs):
+        yield "clients' own models were evaluated, too, and may rank otherwise: --subject client"
     found = {
-        metric: [one for run in runs.runs if (one := constant(run, metric, measure)) is not None]
+        metric: [one[0] for run in runs.runs if (one := constant(run, metric, measure)) is not None]
         for metric in measure.evaluated
     }
     known = {metric: values for metric, values in found.items() if values}
@@ -211,10 +224,11 @@ def context(
         return
     firsts = readings(runs, [*known], [measure.subject], [measure.split]).drop_duplicates(["run", "metric"])
     for metric, values in known.items():
+        name = "each client's majority class" if measure.subject == "client" else _NAMES[metric]
         if not any(learned(group, numbers[metric], metric, measure) for group in groups.values()):
-            yield f"no run is clearly better than {_NAMES[metric]}, {metric} {_between(values)}: none has learned"
+            yield f"no run is clearly better than {name}, {metric} {_between(values)}: none has learned"
         first = _between(firsts[firsts["metric"] == metric]["value"])
-        yield f"{metric} of {_NAMES[metric]}: {_between(values)}; of first evaluations: {first}"
+        yield f"{metric} of {name}: {_between(values)}; of first evaluations: {first}"
     steps = runs.pandas("updates", ["run", "local_steps"], keys=[]).groupby("run", observed=True)["local_steps"].mean()
     if len(trained := steps.dropna()):
         yield f"local steps of a dispatch: {_between(trained)}"

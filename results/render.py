@@ -127,7 +127,9 @@ def _caption(comparison: Comparison, usual: int) -> Iterator[str]:
         yield f"{text}; in brackets: how many have"
     if frame["best"].any():
         test = f"t-test, paired by seed where seeds are shared, Holm-corrected within the column, p ≥ {SIGNIFICANT:.2g}"
-        close = f"{CLOSE} not significantly worse ({test})" if frame["p"].notna().any() else "too few runs for a test"
+        close = f"{CLOSE} not significantly worse ({test})"
+        if frame["p"].isna().all():
+            close = "no test, because differences do not vary" if several else "too few runs for a test"
         yield f"{BEST} best mean of its column; {close}"
     yield from comparison.context
 

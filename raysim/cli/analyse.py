@@ -73,9 +73,10 @@ _At = Annotated[
     ),
 ]
 _Subject = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
-        help="Whose metrics: global, client, unseen or peer; by default peer if no run has a server, else global."
+        metavar="TEXT",
+        help="Whose metrics: global, client, unseen or peer; by default peer if no run has a server, else global.",
     ),
 ]
 _Over = Annotated[
@@ -112,11 +113,14 @@ def compare(
     --by, --columns, --metric, --target and --baseline can be repeated.
     """
     with refusing_wrong_runs() as notes:
+        if len(subject or []) > 1:
+            text = f"must be given once, got {', '.join(subject or [])}; each of them has its own comparison"
+            raise NotComparable(f"--subject: {text}")
         how: How = {
             "reduce": reduce,
             "target": [parse_target(text) for text in target or []],
             "at": None if at is None else parse_at(at),
-            "subject": subject,
+            "subject": subject[0] if subject else None,
             "split": split,
             "over": over,
         }

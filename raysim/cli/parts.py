@@ -53,6 +53,7 @@ def list_parts(
         typer.Argument(
             metavar="[KEY|NAME|MODULE:CLASS]",
             help="A key, such as local.lr or search; a part, such as fedbuff; or a custom class. By default: all.",
+            autocompletion=lambda incomplete: [name for name in _every_name() if name.startswith(incomplete)],
             show_default=False,
         ),
     ] = None,
@@ -76,6 +77,10 @@ def list_parts(
             console.print(_table(named))
         for place, (kind, part) in enumerate(parts):
             _tell(kind, part, what.rpartition(".")[2], console, after=bool(place or named or told))
+
+
+def _every_name() -> list[str]:
+    return sorted({name for kind in kinds() for part in kind.parts for name in (kind.key, *names_of(part))})
 
 
 def _names() -> RenderableType:

@@ -13,7 +13,7 @@ from results.compare import compare
 from results.counted import key_axes
 from results.disk import replacing
 from results.drawing import SERIES
-from results.groups import Groups, grouped, text
+from results.groups import Groups, grouped, text, with_names_of_parts
 from results.keys import UnknownKey, as_yaml
 from results.measure import Measure, NotComparable
 from results.reader import open_run
@@ -116,10 +116,11 @@ def headline(groups: Groups, by: Iterable[str] | None = None) -> str:
 
 def _differing(groups: Groups) -> pd.DataFrame:
     """Returns the values of the keys in which groups differ, a row for each key and a column for each group."""
-    firsts = {group.label: group.first.keys for group in groups.groups}
-    keys = dict.fromkeys([*groups.keys, *key_axes(groups.runs, None, ())[0]])
-    cells = {label: [text(of[key]) if key in of else "" for key in keys] for label, of in firsts.items()}
-    return pd.DataFrame({"key": [*keys], **cells})
+    keys = [*dict.fromkeys([*groups.keys, *key_axes(groups.runs, None, ())[0]])]
+    firsts = with_names_of_parts(keys, [group.first.keys for group in groups.groups])
+    labels = [group.label for group in groups.groups]
+    cells = {at: [text(of[key]) if key in of else "" for key in keys] for at, of in zip(labels, firsts, strict=True)}
+    return pd.DataFrame({"key": keys, **cells})
 
 
 def _common(block: Mapping[str, Any], left_out: set[str], above: str = "") -> dict[str, Any]:

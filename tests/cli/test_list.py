@@ -7,7 +7,9 @@ import pytest
 from command_line import command
 from conftest import Simulate, digits
 from ruamel.yaml import YAML
+from typer.testing import CliRunner
 
+from raysim.cli.app import app
 from raysim.parts.part import as_tuples, names_of
 from raysim.scenario.kinds import find_kinds, find_parts, kinds
 from raysim.scenario.words import example
@@ -143,3 +145,13 @@ def test_names_that_people_look_for_lead_to_what_does_it(word: str, text: str) -
     assert text in told
     named = [found for found in re.findall(r"[a-z_]+", told) if find_parts(found)]
     assert named or word == "q_fedavg"
+
+
+def test_the_shell_completes_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "_RAYSIM_COMPLETE": "complete_bash",
+        "COMP_WORDS": "raysim list fedb",
+        "COMP_CWORD": "2",
+    }.items():
+        monkeypatch.setenv(name, value)
+    assert CliRunner().invoke(app, [], prog_name="raysim").stdout.split() == ["fedbabu", "fedbuff"]

@@ -11,6 +11,7 @@ from typer.testing import Result as Answer
 
 from results import Writer, write_json
 from results.rows import EvaluationRow, StepRow, UpdateRow
+from results.schemas import PartitionRow
 
 Scenario = dict[str, Any]
 FEDAVG: Scenario = {"algorithm": {"name": "fedavg", "weights": "samples"}}
@@ -24,11 +25,12 @@ def made(
     *,
     losses: Sequence[float] = (),
     clients: Sequence[Sequence[float]] = (),
+    held: Sequence[tuple[int, str, int, int]] = (),
     **info: Any,
 ) -> Path:
     """A run's folder: an evaluation each two rounds, a step of 100 bytes up and 200 down each round.
 
-    clients: in each evaluation, the accuracies of clients' own models.
+    clients: in each evaluation, the accuracies of clients' own models. held: client, split, label and samples.
     """
     scenario = {"seed": 0, **scenario}
     writer = Writer(folder, folder.name)
@@ -46,6 +48,8 @@ def made(
             for subject, member, metric, value in rows:
                 what = {"subject": subject, "member": member, "metric": metric, "value": value}
                 writer.add(EvaluationRow(**when, **what, split="test", samples=10 * (1 + (member or 0))))
+    for client, part, label, samples in held:
+        writer.add(PartitionRow(client=client, split=part, label=label, samples=samples))
     writer.close()
     about = {"run": folder.name, "name": "n", "status": "finished", "seed": scenario["seed"], "seconds": {"total": 8.0}}
     write_json(folder, {**about, "scenario": scenario, **info})

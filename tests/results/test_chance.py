@@ -42,6 +42,32 @@ def test_an_accuracy_is_better_by_three_standard_errors(tmp_path: Path, samples:
     assert frame["best"].tolist() == marked
 
 
+def test_clients_own_models_are_held_to_each_client_s_majority_class(tmp_path: Path) -> None:
+    """Of client 0's test samples, three of four have one label; of client 1's, ten of twenty: mean 0.625, and 13 / 24
+    weighted by samples. Three standard errors of 24 samples are about 0.3."""
+    labels = {"data": {"labels": {"task": "classes"}}}
+    keys = {"run": {"evaluate_clients": "all"}}
+    held = [(0, "test", 3, 3), (0, "test", 4, 1), (1, "test", 5, 10), (1, "test", 6, 10), (1, "train", 6, 90)]
+    for name, ends in {"good": (1.0, 0.98), "bad": (0.7, 0.6)}.items():
+        made(tmp_path / name, {**keys, "algorithm": {"name": name}}, [0.5], clients=[ends], held=held, **labels)
+    found = load(tmp_path).compared(subject="client")
+    assert found.frame["best"].tolist() == [False, True]
+    assert "accuracy of each client's majority class: 0.625; of first evaluations: 0.65 to 0.99" in found.context
+    micro = load(tmp_path).compared(subject="client", over="micro")
+    assert any(line.startswith("accuracy of each client's majority class: 0.5417;") for line in micro.context)
+    (line,) = load(tmp_path).compared().context
+    assert line == "clients' own models were evaluated, too, and may rank otherwise: --subject client"
+    none = load(tmp_path / "bad").compared(subject="client")
+    assert none.context[0].startswith("no run is clearly better than each client's majority class, accuracy 0.625")
+
+
+def test_equal_differences_are_no_lack_of_runs(tmp_path: Path) -> None:
+    for seed in (0, 1):
+        for name, end in (("a", 0.5), ("b", 0.75)):
+            made(tmp_path / f"{name}{seed}", {"algorithm": {"name": name}, "seed": seed}, [end])
+    assert "* best mean of its column; no test, because differences do not vary" in compare(tmp_path).stdout
+
+
 def test_intervals_stay_within_the_range_of_a_metric(tmp_path: Path) -> None:
     for name, ends in {"a": (0.99, 0.2), "b": (0.01, 0.9)}.items():
         for seed, end in enumerate(ends):

@@ -148,6 +148,7 @@ def test_runs_of_a_sweep_s_cases_are_paired_by_case(tmp_path: Path) -> None:
     [
         (["--by", "algorithm"], "they must differ in their seed and algorithm.name only, got several values of lr;"),
         (["--baseline", "fedprox"], "baseline: must be a value of a key that differs, lr of 0.1, 0.2; algorithm.name"),
+        (["--subject", "client", "--subject", "peer"], "--subject: must be given once, got client, peer; each"),
         (["--columns", "lr"], "columns: must not be given with paired, got ('lr',); leave them out"),
     ],
 )

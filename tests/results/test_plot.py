@@ -56,6 +56,7 @@ def test_a_line_is_the_mean_over_seeds(runs: Runs) -> None:
     assert over["virtual_time"].get_xlabel() == "virtual time (seconds)"
     own = runs.plot(subject="client", axes=Figure().subplots())
     assert lines(own) == {"fedavg": [(1, 0.35)], "fedbuff": [(1, 0.1)]}  # means of 0.2 and the seed
+    assert own.get_ylabel() == "accuracy, mean over clients"
 
 
 def test_runs_that_are_evaluated_at_equal_times_are_averaged_time_by_time(tmp_path: Path) -> None:
