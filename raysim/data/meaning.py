@@ -163,7 +163,7 @@ class LabelMeaning:
     def __str__(self) -> str:
         words = {"classes": f"{self.outputs} classes", "regression": count(self.outputs, "target"), "none": "nothing"}
         names = f" ({listed(self.names)})" if self.names else ""
-        places = f", one at each of {self.places} places" if self.places else ""
+        places = f", one at each of {' x '.join(map(str, self.places))} places" if self.places else ""
         return words.get(self.task, f"{count(self.outputs, 'label')} of 0 or 1") + names + places
 
 

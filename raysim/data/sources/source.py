@@ -27,7 +27,6 @@ Partition = Annotated[Partitioner, OneOf(PARTITIONS)]
 LocalTest = Annotated[Fraction, Unit("fraction")] | Literal["test"]
 DIVIDES = ("clients", "partition", "local_test", "validation", "unseen", "label_noise", "noisy_labels", "skew")
 """The keys that say who holds which samples."""
-_MISSING = "must be given, got nothing"
 
 
 class Source(Part):
@@ -195,8 +194,9 @@ def require_division(source: Source) -> Source:
     """Returns a source whose samples clients hold. Raises BadValue unless it says how many clients there are, and how
     samples are divided among them: no partition is so usual that it could be meant without a word."""
     given = source.model_fields_set
-    if not source.clients:
-        raise BadValue("must be greater than or equal to 1, got 0" if "clients" in given else _MISSING, "clients")
+    if not source.clients and "clients" in given:
+        raise BadValue("must be greater than or equal to 1, got 0", "clients")
     if missing := [key for key in source.needed() if key not in given]:
-        raise BadValue(_MISSING, missing[0])
+        example = {"clients": "10", "partition": "iid"}[missing[0]]
+        raise BadValue(f"must be given, got nothing; for example {example}", missing[0])
     return source
