@@ -171,7 +171,7 @@ def hint(began: float, folders: Sequence[Path], processes: int | None = None) ->
         option, needs = f"--local {workers}", busy
     if needs <= _SHARE * took:
         saved = f"{option} would save up to {took - needs:.1f} s, with the same numbers"
-        text = f"[dim]jobs took {needs:.1f} of {took:.1f} s, and Ray the rest; {saved}[/]"
+        text = f"[dim]jobs took {needs:.1f} of {took:.1f} s with the start, and Ray the rest; {saved}[/]"
         Terminal().print(text, soft_wrap=True, highlight=False)
 
 

@@ -25,10 +25,30 @@ TABLES = {
 @pytest.mark.parametrize(
     ("folders", "took", "processes", "told"),
     [
-        ("beside", 20.0, None, "jobs took 4.5 of 20.0 s, and Ray the rest; --local 2 would save up to 15.5 s"),
-        ("after", 20.0, None, "jobs took 3.5 of 20.0 s, and Ray the rest; --inline would save up to 16.5 s"),
-        ("beside", 20.0, 2, "jobs took 2.8 of 20.0 s, and Ray the rest; --inline would save up to 17.2 s"),
-        ("beside after", 20.0, None, "jobs took 8.0 of 20.0 s, and Ray the rest; --local 2 would save up to 12.0 s"),
+        (
+            "beside",
+            20.0,
+            None,
+            "jobs took 4.5 of 20.0 s with the start, and Ray the rest; --local 2 would save up to 15.5 s",
+        ),
+        (
+            "after",
+            20.0,
+            None,
+            "jobs took 3.5 of 20.0 s with the start, and Ray the rest; --inline would save up to 16.5 s",
+        ),
+        (
+            "beside",
+            20.0,
+            2,
+            "jobs took 2.8 of 20.0 s with the start, and Ray the rest; --inline would save up to 17.2 s",
+        ),
+        (
+            "beside after",
+            20.0,
+            None,
+            "jobs took 8.0 of 20.0 s with the start, and Ray the rest; --local 2 would save up to 12.0 s",
+        ),
         ("beside", 8.0, None, None),
     ],
 )
