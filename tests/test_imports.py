@@ -9,11 +9,13 @@ from collections.abc import Container, Iterator
 from functools import cache
 from pathlib import Path
 
+import cloudpickle
 import networkx
 import pytest
 from conftest import ROOT
 
 from raysim.algorithms import ALGORITHMS, Central, Peer
+from raysim.parts import lazy
 from raysim.parts.own import path_of
 from raysim.parts.part import Part, names_of, parts_of
 from raysim.scenario import Scenario
@@ -118,6 +120,13 @@ def test_what_the_scheduler_runs_loads_no_torch() -> None:
 def test_checking_a_scenario_loads_nothing_heavy() -> None:
     path = ROOT / "scenarios" / "quickstart.yaml"
     assert loaded(f"import raysim\nraysim.load_scenario({str(path)!r}).hash") == set()
+
+
+def test_libraries_that_are_loaded_late_travel_with_code_that_uses_them() -> None:
+    """A user's own copy of a file of raysim takes them from where raysim does, and is sent by value."""
+    for one in (lazy.F, lazy.networkx, lazy.nn, lazy.torch):
+        there = cloudpickle.loads(cloudpickle.dumps(one))
+        assert there.__name__ == one.__name__
 
 
 def all_parts(of: type[Part]) -> set[type[Part]]:

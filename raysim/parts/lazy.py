@@ -28,4 +28,8 @@ else:
                 self._module = import_module(self._name)
             return getattr(self._module, attribute)
 
+        def __reduce__(self) -> tuple[type, tuple[str]]:
+            """Makes it travel with users' own code that takes it from here."""
+            return Lazy, (self._name,)
+
     networkx, torch, nn, F = map(Lazy, ("networkx", "torch", "torch.nn", "torch.nn.functional"))

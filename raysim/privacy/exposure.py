@@ -143,9 +143,10 @@ def mu_of(epsilon: float, delta: float, curve: Callable[[float, float], float] =
 
 
 def _border(holds: Callable[[float], bool]) -> tuple[float, float]:
-    """Returns two neighbouring numbers above 0, of which a condition holds from the second one on."""
+    """Returns two neighbouring numbers above 0, of which a condition holds from the second one on; the second one is
+    infinite if it holds for no finite number."""
     low, high = 0.0, 1.0
-    while not holds(high):
+    while high < math.inf and not holds(high):
         low, high = high, 2 * high
     for _ in range(_STEPS):
         middle = (low + high) / 2

@@ -38,6 +38,10 @@ def test_uses_of_one_client(uses: float, multiplier: float, delta: float, epsilo
     assert epsilon_of(math.sqrt(uses) / multiplier, delta) == approx(epsilon, abs=1e-6)
 
 
+def test_next_to_no_noise_gives_an_infinite_epsilon() -> None:
+    assert epsilon_of(1e200, DELTA) == math.inf
+
+
 def test_two_uses_in_one_step_add_before_they_are_squared() -> None:
     arrivals = [Arrival(3, serial, 0, 0, 0.0, 10) for serial in (0, 1)]
     together = exposed([shares_of(arrivals, [0.1, 0.1])])
