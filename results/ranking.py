@@ -178,10 +178,13 @@ def constant(run: Run, metric: str, measure: Measure) -> tuple[float, int] | Non
     found = data.get("constant") or {}
     if (measure.subject, measure.split) == ("global", "test"):
         return (float(found[metric]), found.get("samples", 0)) if metric in found else None
-    classes = (data.get("labels") or {}).get("task") == "classes"
-    if (measure.subject, measure.split, metric, classes) != ("client", "test", "accuracy", True):
+    labels = data.get("labels") or {}
+    counted = labels.get("task") == "classes" and not labels.get("places")  # the table has a label of each sample
+    if (measure.subject, measure.split, metric, counted) != ("client", "test", "accuracy", True):
         return None
-    rows = run.table("partition", ["client", "samples"], pc.field("split") == "test")
+    evaluated = pc.unique(run.table("evaluations", ["member"], pc.field("subject") == "client")["member"])
+    of_evaluated = (pc.field("split") == "test") & pc.field("client").isin(evaluated)  # and not of unseen clients
+    rows = run.table("partition", ["client", "samples"], of_evaluated)
     counts = rows.group_by("client").aggregate([("samples", "max"), ("samples", "sum")])
     most, samples = (counts[f"samples_{name}"].to_numpy() for name in ("max", "sum"))
     if not len(samples) or measure.over not in ("mean", "micro"):

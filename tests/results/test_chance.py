@@ -44,10 +44,17 @@ def test_an_accuracy_is_better_by_three_standard_errors(tmp_path: Path, samples:
 
 def test_clients_own_models_are_held_to_each_client_s_majority_class(tmp_path: Path) -> None:
     """Of client 0's test samples, three of four have one label; of client 1's, ten of twenty: mean 0.625, and 13 / 24
-    weighted by samples. Three standard errors of 24 samples are about 0.3."""
+    weighted by samples. Three standard errors of 24 samples are about 0.3. Client 2 is unseen."""
     labels = {"data": {"labels": {"task": "classes"}}}
     keys = {"run": {"evaluate_clients": "all"}}
-    held = [(0, "test", 3, 3), (0, "test", 4, 1), (1, "test", 5, 10), (1, "test", 6, 10), (1, "train", 6, 90)]
+    held = [
+        (0, "test", 3, 3),
+        (0, "test", 4, 1),
+        (1, "test", 5, 10),
+        (1, "test", 6, 10),
+        (1, "train", 6, 90),
+        (2, "test", 3, 99),
+    ]
     for name, ends in {"good": (1.0, 0.98), "bad": (0.7, 0.6)}.items():
         made(tmp_path / name, {**keys, "algorithm": {"name": name}}, [0.5], clients=[ends], held=held, **labels)
     found = load(tmp_path).compared(subject="client")
@@ -59,6 +66,17 @@ def test_clients_own_models_are_held_to_each_client_s_majority_class(tmp_path: P
     assert line == "clients' own models were evaluated, too, and may rank otherwise: --subject client"
     none = load(tmp_path / "bad").compared(subject="client")
     assert none.context[0].startswith("no run is clearly better than each client's majority class, accuracy 0.625")
+
+
+def test_labels_of_places_have_no_majority_class_of_a_client(tmp_path: Path) -> None:
+    """The table `partition` counts samples of tokens and masks without their labels."""
+    labels = {"data": {"labels": {"task": "classes", "places": [16]}}}
+    for name, end in {"a": 0.5, "b": 0.6}.items():
+        made(
+            tmp_path / name, {"algorithm": {"name": name}}, [0.5], clients=[(end,)], held=[(0, "test", 0, 9)], **labels
+        )
+    found = load(tmp_path).compared(subject="client")
+    assert found.frame["best"].tolist() == [False, True] and not found.context
 
 
 def test_equal_differences_are_no_lack_of_runs(tmp_path: Path) -> None:
