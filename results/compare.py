@@ -100,7 +100,7 @@ def _with_a_metric(runs: RunSet, numbers: Numbers, measure: Measure, notes: list
     if not lack or len(lack) == len(runs):
         return runs
     what = f"{' or '.join(measure.metrics)} of subject {measure.subject} on split {measure.split}"
-    what += f" within {measure.at[0]} {in_full(measure.at[1])}" if measure.at else ""
+    what += f" with {measure.at[0]} at most {in_full(measure.at[1])}" if measure.at else ""
     notes.append(f"left out: {count(len(lack), 'run')} without {what}, such as {lack[0].folder}")
     return runs.only(run for run in runs.runs if run.id in have)
 

@@ -121,7 +121,7 @@ class Measure:
         if self.split == "test" and (self.reduce == "best" or (match and match[1] != "mean")):
             which += " (picked on test itself)"
         if self.at:
-            which += f" within {self.at[0].replace('_', ' ')} {in_full(self.at[1])}"
+            which += f" with {self.at[0].replace('_', ' ')} at most {in_full(self.at[1])}"
         if self.subject == "global":
             return f"{which} of the global model, split {self.split}"
         members = "unseen clients" if self.subject == "unseen" else f"{self.subject}s"

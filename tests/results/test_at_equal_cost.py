@@ -43,13 +43,13 @@ def test_runs_that_ended_before_the_budget_are_told(two: Path) -> None:
     """Totals are those by then, too. A run without an evaluation by then has no number."""
     answer = compare(two, "--at", "virtual_time=9", "--by", "algorithm")
     assert "2 of 2 runs ended before virtual_time 9, such as " in answer.stderr
-    assert "accuracy: last evaluation within virtual time 9 of the global model" in answer.stdout
+    assert "accuracy: last evaluation with virtual time at most 9 of the global model" in answer.stdout
     assert load(two).compare("algorithm", metric="up_bytes", at=("virtual_time", 4.5))["mean"].tolist() == [400, 400]
     early = compare(two, "--at", "virtual_time=1", "--by", "algorithm", "--format", "csv")
     assert ",accuracy,,,0,1" in early.stdout
     made(two / "c", {**FEDBUFF, "seed": 1}, [])
     told = compare(two, "--at", "virtual_time=4", "--by", "algorithm").stderr
-    assert "1 run without accuracy of subject global on split test within virtual_time 4, such as" in told
+    assert "1 run without accuracy of subject global on split test with virtual_time at most 4, such as" in told
 
 
 def test_a_common_budget_is_what_all_runs_that_are_over_have_spent(two: Path) -> None:
@@ -57,7 +57,7 @@ def test_a_common_budget_is_what_all_runs_that_are_over_have_spent(two: Path) ->
     made(two / "c", {**FEDBUFF, "seed": 1}, [0.3, 0.4])
     made(two / "d", {**FEDBUFF, "seed": 2}, [0.9], status="interrupted")
     common = compare(two, "--at", "bytes=common", "--by", "algorithm")
-    assert "last evaluation within bytes 1200 of the global model" in common.stdout
+    assert "last evaluation with bytes at most 1200 of the global model" in common.stdout
     assert compare(two, "--at", "bytes=1.2kB", "--by", "algorithm").stdout == common.stdout
     assert common.stdout == compare(two, "--at", "bytes=1200", "--by", "algorithm").stdout
     more = compare(two, "--at", "bytes=1201", "--by", "algorithm").stderr

@@ -55,7 +55,7 @@ def test_a_comparison_of_real_runs(simulate: Simulate, tmp_path: Path) -> None:
     shown = ("best", "runs", "curves", "partition", "dispatches", "staleness", "timeline", "updates")
     assert sections(html) == [*shown]
     assert "Band: from their smallest to their largest value." in html
-    assert "at common" not in html and "within rounds 8 of the global model" in html
+    assert "at common" not in html and "with rounds at most 8 of the global model" in html
     for file in figures:
         assert f'<figure id="{file.stem}"' in html
         ElementTree.fromstring(file.read_text())
