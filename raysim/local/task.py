@@ -52,8 +52,10 @@ class Task:
         self._net = net
         self._begun = net.passes
         self._key = key
-        _, self.client, self.dispatch = key
-        """The number of the client, or peer, at work, and how many dispatches it had before, or how often it mixed."""
+        self.client = key[1]
+        """The number of the client, or peer, at work."""
+        self.dispatch = key[2]
+        """How many dispatches the client had before, or how often the peer mixed."""
         self._public = public
         self._shown: Tensor | None = None  # the public inputs, once they were asked for
         self.logged = Logged({}, {})  # what `log` was given

@@ -138,3 +138,11 @@ def test_a_missing_description_fails(hooks: ModuleType) -> None:
     bare = {"properties": {"speed": {"type": "number"}}}
     with pytest.raises(Exception, match=r"world.speed: has no description; add a string below the field"):
         hooks.blocks.table(bare, "world")
+
+
+def test_the_reference_has_all_that_a_task_is_said_to_offer() -> None:
+    griffe = pytest.importorskip("griffe")
+    members = griffe.load("raysim.local.task", search_paths=[str(ROOT)])["Task"].all_members
+    named = set(re.findall(r"`task\.(\w+)", (DOCS / "own" / "task.md").read_text().partition("\n\nEach number")[0]))
+    assert len(named) > 15
+    assert named - members.keys() == set()
