@@ -165,7 +165,7 @@ def _try_model(
     Returns what is seldom meant, or done otherwise than asked, and what states of clients take.
     """
     from raysim.workers.peers import PeersWorker
-    from raysim.workers.preflight import try_architectures, try_metrics, try_model, try_transforms
+    from raysim.workers.preflight import transformed, try_architectures, try_metrics, try_model
     from raysim.workers.server import ServerWorker
     from raysim.workers.workbench import Workbench
 
@@ -191,7 +191,7 @@ def _try_model(
             if not found and type(scenario.algorithm) not in ALGORITHMS and not scenario.apart:
                 worker.filled()
         with _noting(found, "uplink", "transform an update"):
-            try_transforms(worker, travels)
+            transformed("uplink", worker.uplink, travels)
     elif isinstance(worker, PeersWorker) and not found and type(scenario.algorithm) not in ALGORITHMS:
         # Only a user's algorithm, because some of raysim's train long on public samples whenever they mix.
         with _noting(found, "algorithm", "train and mix a peer"):

@@ -50,9 +50,8 @@ def states_of(scenario: Scenario, federation: Federation, worker: Any) -> States
     if not keeps_states(scenario):
         return None
     first = worker.models.first_client()
-    tensors = (*first.algorithm.values(), *first.optimizer.values())
-    each = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
-    each += 4 * len(worker.start.w) * _memories(scenario)
+    kept = [first.algorithm, first.optimizer, *(_kept_by_transforms(worker) if _transforms_keep(scenario) else ())]
+    each = sum(tensor.numel() * tensor.element_size() for record in kept for tensor in record.values())
     return States(int(min((federation.samples > 0).sum(), _updates(scenario))), each) if each else None
 
 
@@ -61,12 +60,23 @@ def keeps_states(scenario: Scenario) -> bool:
     if not scenario.has_server:
         return False
     own = type(scenario.central).client is not Central.client or scenario.central.own_model
-    return bool(own or scenario.local.optimizer.keep or _memories(scenario))
+    return bool(own or scenario.local.optimizer.keep or _transforms_keep(scenario))
 
 
-def _memories(scenario: Scenario) -> int:
-    """Returns how many transforms of messages keep a vector for each client."""
-    return sum(one.remembers for one in (*scenario.uplink, *(scenario.downlink if scenario.sends_each else ())))
+def _transforms_keep(scenario: Scenario) -> bool:
+    """Whether transforms of messages keep something of each client."""
+    return any(one.keeps for one in (*scenario.uplink, *(scenario.downlink if scenario.sends_each else ())))
+
+
+def _kept_by_transforms(worker: Any) -> Iterator[Mapping[str, Any]]:
+    """Yields what transforms keep of a client after its first messages. It trains a client for one step."""
+    from raysim.workers.preflight import transformed
+
+    cost = worker.cost()
+    down = cost.down if worker.scenario.sends_each else {}
+    for link, transforms, vectors in (("uplink", worker.uplink, cost.up), ("downlink", worker.downlink, down)):
+        for found in transformed(link, transforms, vectors):
+            yield from found.kept.values()
 
 
 def states(scenario: Scenario) -> States | None:

@@ -153,7 +153,7 @@ def local_problems(scenario: Scenario) -> Iterator[Problem]:
         wrong += [(f"run.loss.{key}", "numbers, which each step copies to the GPU") for key in given]
         for key, got in wrong:
             text = f"must have steps that can be captured where resources.cuda_graphs is on, got {got}"
-            yield Problem(key, f"{text}; take another, or set cuda_graphs to off")
+            yield Problem(key, f"{text}; change it, or set cuda_graphs to off")
         if not scenario.resources.gpus_per_client:
             text = "must be auto or off without a GPU, got on; set it so, or set resources.gpus_per_client"
             yield Problem("resources.cuda_graphs", text)

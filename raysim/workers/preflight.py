@@ -3,7 +3,7 @@ error."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from traceback import walk_tb
 
@@ -18,8 +18,8 @@ from raysim.local.net import Net
 from raysim.parts.errors import BadValue, located
 from raysim.parts.rng import seed_globals
 from raysim.terms import ModelKey, Vectors
-from raysim.uplink.channel import channels
-from raysim.uplink.uplink import Size
+from raysim.uplink.channel import Transformed, channels
+from raysim.uplink.uplink import Size, Uplink
 from raysim.workers.evaluation import EVALUATION_BATCH
 from raysim.workers.variants import Variant
 from raysim.workers.workbench import Workbench
@@ -240,11 +240,12 @@ def try_metrics(bench: Workbench) -> None:
             bench.evaluator.measure(module, split, some)
 
 
-def try_transforms(bench: Workbench, vectors: Vectors) -> None:
-    """Lets the transforms of `uplink` take a vector of ones. vectors: the shapes of the layers of those that travel."""
-    for one in channels("uplink", bench.uplink, vectors):
-        if length := Size.dense(one.shapes).values:
-            one(torch.ones(length), {}, lambda place: torch.Generator().manual_seed(place))
+def transformed(link: str, transforms: Sequence[Uplink], vectors: Vectors) -> list[Transformed]:
+    """Returns what the transforms of a link make of vectors of ones. vectors: the shapes of the layers of those that
+    travel."""
+    draw = lambda place: torch.Generator().manual_seed(place)  # noqa: E731
+    found = channels(link, transforms, vectors)
+    return [one(torch.ones(length), {}, draw) for one in found if (length := Size.dense(one.shapes).values)]
 
 
 def _try_embedding(bench: Workbench, variant: Variant, x: Tensor, at: str | None) -> None:

@@ -72,6 +72,7 @@ def test_it_examines_a_local_ray() -> None:
 
 
 LINEAR = 640 * 4  # bytes of the vector of 64 x 10 weights
+EF14 = {"name": "top_k", "share": 0.1, "memory": "ef14"}
 
 
 @pytest.mark.parametrize(
@@ -80,7 +81,10 @@ LINEAR = 640 * 4  # bytes of the vector of 64 x 10 weights
         ({"algorithm": {"name": "scaffold"}}, 30, LINEAR),
         ({"algorithm": {"name": "scaffold"}, "run": {"rounds": 2}, "world": {"dispatch": {"per_round": 3}}}, 6, LINEAR),
         ({"algorithm": {"name": "local_only"}}, 30, LINEAR),
-        ({"uplink": [{"name": "top_k", "share": 0.1, "memory": "ef14"}]}, 30, LINEAR),
+        ({"uplink": [EF14]}, 30, LINEAR),
+        ({"uplink": [EF14 | {"entries": ["delta"]}], "algorithm": "scaffold"}, 30, 2 * LINEAR),
+        ({"uplink": [EF14], "algorithm": "scaffold"}, 30, 3 * LINEAR),  # which sends two vectors
+        ({"uplink": [{"name": "low_rank", "rank": 4, "memory": "none"}]}, 30, 4 * 64 * 4),  # Q of the last update
         ({"algorithm": {"name": "fedavg"}}, None, 0),
     ],
 )

@@ -58,6 +58,7 @@ SAME: dict[str, Raw] = {
     ),
     "own metrics of peers": peers(algorithm="decfedavg", run={"rounds": 4, "metrics": ALL}),
     "own columns": logging(),
+    "a budget of bytes": digits(run={"rounds": 10, "evaluate_every": 1, "until": {"bytes": "100kB"}}),
     "own columns of peers": logging_peers(),
     "delays that follow the work": computed("fedadmm_insa", {"per_round": 6, "round_s": 0.9}, UNEVEN),
     "global generators": digits(algorithm="toys_lawless:Noisy", **NOISY),
