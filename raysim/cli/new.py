@@ -32,7 +32,7 @@ def scenarios(
         refuse(f"{copy}: must be a new or empty folder, but holds files; name another")
 
     files = list(_files())
-    for file in files:
+    for file in (*files, *FOLDER.glob(_SCHEMA)):  # a release has the schema there, too
         target = copy / file.relative_to(FOLDER)
         with writing(target):
             target.parent.mkdir(parents=True, exist_ok=True)

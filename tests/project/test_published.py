@@ -1,8 +1,10 @@
 """What is published: its version, its name, its addresses and links, the files that its pages name; checks before
 commits need no network."""
 
+import json
 import re
 import runpy
+import shutil
 import subprocess
 import tomllib
 from pathlib import Path
@@ -73,6 +75,18 @@ def test_placeholders_are_filled_by_the_release_and_nowhere_else() -> None:
         assert ".invalid" not in RELEASE["filled"]((ROOT / name).read_text(), "https://a.org/b", "c@d.org")
     with pytest.raises(ValueError, match="no placeholder must be left"):
         RELEASE["filled"](RELEASE["ADDRESS"], "https://a.org/b", "c@d.invalid")
+
+
+def test_published_scenarios_lead_editors_to_their_schema(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "scenarios", tmp_path / "scenarios")
+    RELEASE["add_schema"](tmp_path / "scenarios")
+    files = [*(tmp_path / "scenarios").rglob("*.yaml")]
+    assert len(files) > 60
+    for file in files:
+        first = file.read_text().partition("\n")[0]
+        schema = file.parent / first.removeprefix("# yaml-language-server: $schema=")
+        assert schema.resolve() == tmp_path / "scenarios" / "scenario.schema.json"
+    assert "algorithm" in json.loads(schema.read_text())["properties"]
 
 
 def test_links_of_the_published_readme_lead_to_the_repository() -> None:
