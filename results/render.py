@@ -129,7 +129,8 @@ def _caption(comparison: Comparison, usual: int) -> Iterator[str]:
         test = f"t-test, paired by seed where seeds are shared, Holm-corrected within the column, p ≥ {SIGNIFICANT:.2g}"
         close = f"{CLOSE} not significantly worse ({test})"
         if frame["p"].isna().all():
-            close = "no test, because differences do not vary" if several else "too few runs for a test"
+            enough = frame.groupby("best")["runs"].max().gt(1).all()  # both the best and another
+            close = "no test, because differences do not vary" if enough else "too few runs for a test"
         yield f"{BEST} best mean of its column; {close}"
     yield from comparison.context
 

@@ -84,6 +84,8 @@ def test_equal_differences_are_no_lack_of_runs(tmp_path: Path) -> None:
         for name, end in (("a", 0.5), ("b", 0.75)):
             made(tmp_path / f"{name}{seed}", {"algorithm": {"name": name}, "seed": seed}, [end])
     assert "* best mean of its column; no test, because differences do not vary" in compare(tmp_path).stdout
+    made(tmp_path / "c", {"algorithm": {"name": "c"}, "seed": 0}, [0.9])
+    assert "* best mean of its column; too few runs for a test" in compare(tmp_path).stdout
 
 
 def test_intervals_stay_within_the_range_of_a_metric(tmp_path: Path) -> None:
