@@ -60,12 +60,12 @@ def test_a_disk_that_is_full_when_a_run_goes_on_fails_it_with_one_message(
     folder = raysim.run(scenario, out=tmp_path, inline=True, observers=[stop_after(5)]).folder
     there = len(open_run(folder).table("updates"))
 
-    def no_room(file: Path, *_: object) -> None:
+    def no_room(file: Path, *_: object, **__: object) -> None:
         file.write_bytes(b"half a file")
         raise OSError(errno.ENOSPC, "Error writing bytes to file")
 
     with monkeypatch.context() as full, pytest.raises(raysim.RunFailed) as caught:
-        full.setattr("results.tables._write_groups", no_room)
+        full.setattr("results.tables.pq.ParquetWriter", no_room)
         raysim.resume(folder, inline=True)
     assert caught.value.where == "writing" and caught.value.traceback == ""
     assert "No space left on device" in str(caught.value)
