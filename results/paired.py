@@ -162,9 +162,11 @@ def _found(
     note begins with."""
     found, lacking, censored = [], [], []
     for pair in pairs:
-        lacking += (lacks := [run for run in pair if run.id not in numbers][:1])
-        censored += (above := [run for run in pair if isinstance(numbers.get(run.id), Censored)][: not lacks])
-        if not lacks and not above:
+        if lacks := [run for run in pair if run.id not in numbers]:
+            lacking.append(lacks[0])
+        elif above := [run for run in pair if isinstance(numbers.get(run.id), Censored)]:
+            censored.append(above[0])
+        else:
             found.append([numbers[run.id] for run in pair])
     for runs, why in ((lacking, f"it has no {metric}"), (censored, f"its {metric} is not reached")):
         if runs:
