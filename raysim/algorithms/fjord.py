@@ -20,7 +20,7 @@ from raysim.algorithms.sliced import Sliced, levels_within
 from raysim.parts.lazy import torch
 
 if TYPE_CHECKING:
-    from raysim.local.many import Nested
+    from raysim.local.nested import Nested
 
 STATISTICS = "statistics"  # the entry of BatchNorm's statistics at each level, (levels, b)
 

@@ -14,8 +14,8 @@ from raysim.data.meaning import in_pieces
 from raysim.local.head import embedding, entering, head_of, rows_of
 from raysim.local.logged import Logged
 from raysim.local.loop import Goal, Trained, batches, train
-from raysim.local.many import Inner, Nested
 from raysim.local.model import Model
+from raysim.local.nested import Inner, Nested
 from raysim.local.net import Net
 from raysim.local.outputs import LossFunction
 from raysim.local.samples import Augmenter, Samples

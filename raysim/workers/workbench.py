@@ -13,8 +13,8 @@ from raysim.data.meaning import by_name, shape_of
 from raysim.local import Local, graphs
 from raysim.local.logged import Logged
 from raysim.local.loss import CrossEntropy
-from raysim.local.many import Inner
 from raysim.local.model import Model
+from raysim.local.nested import Inner
 from raysim.local.net import Net
 from raysim.local.outputs import LOSSES
 from raysim.local.samples import Pixels

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from raysim.parts.rng import Stream
 from raysim.terms import ModelKey, Moment
 from raysim.world.delay import Cost, duration_of, first_delays
-from raysim.world.picker import Roster
+from raysim.world.roster import Roster
 from raysim.world.server_happening import Dispatched
 from raysim.world.world import World
 

@@ -20,7 +20,8 @@ from raysim.terms import ModelKey, Moment, Round, Trigger
 from raysim.world.clock import Clock, Horizon
 from raysim.world.delay import Cost
 from raysim.world.flights import CostOf, Flights, Waiting
-from raysim.world.picker import Picker, Tiers
+from raysim.world.picker import Picker
+from raysim.world.roster import Tiers
 from raysim.world.server_happening import Closed, Dispatched, Ended, Happening, Started, Status, Stepped, arrivals_of
 from raysim.world.world import World
 

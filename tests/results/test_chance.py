@@ -43,8 +43,8 @@ def test_an_accuracy_is_better_by_three_standard_errors(tmp_path: Path, samples:
 
 
 def test_clients_own_models_are_held_to_each_client_s_majority_class(tmp_path: Path) -> None:
-    """Of client 0's test samples, three of four have one label; of client 1's, ten of twenty: mean 0.625, and 13 / 24
-    weighted by samples. Three standard errors of 24 samples are about 0.3. Client 2 is unseen."""
+    """Client 0 has three of its four test samples in one label, and client 1 ten of twenty. The mean of both is 0.625;
+    weighted by samples, it is 13 / 24. Three standard errors of 24 samples are about 0.3. Client 2 is unseen."""
     labels = {"data": {"labels": {"task": "classes"}}}
     keys = {"run": {"evaluate_clients": "all"}}
     held = [

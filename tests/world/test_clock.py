@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from raysim.world import picker
+from raysim.world import roster
 from raysim.world.clock import Clock
-from raysim.world.picker import Roster
+from raysim.world.roster import Roster
 
 
 def test_clock_orders_by_time_then_priority_then_serial() -> None:
@@ -29,7 +29,7 @@ def test_clients_are_found_by_their_place_whoever_comes_and_goes(
     few: int, share: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """few: how many that cannot be picked are listed; of the others, counts are kept."""
-    monkeypatch.setattr(picker, "_FEW", few)
+    monkeypatch.setattr(roster, "_FEW", few)
     generator = np.random.default_rng(0)
     idle, available = generator.random((2, 3000)) >= share / 2
     found = Roster(idle)
