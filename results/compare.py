@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from results.chance import context
 from results.counted import Values, counted_runs, counting, key_axes, note_short
 from results.groups import described
 from results.measure import Measure
-from results.ranking import Marks, context, marks, unlike
+from results.ranking import Marks, marks, unlike
 from results.reader import Run
 from results.run_set import RunSet
 from results.score import Censored, Numbers, score
