@@ -29,7 +29,8 @@ from raysim.cli.command import (
     refusing_wrong_runs,
 )
 from raysim.engine.checkpoint import Checkpoint
-from raysim.observers.observer import Bar, Lines, Observer, bars
+from raysim.observers.live import Bar, Lines, bars
+from raysim.observers.observer import Observer
 from raysim.parts.errors import ScenarioError
 from raysim.runs import fork as forks
 from raysim.runs import run as runs

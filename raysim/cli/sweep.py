@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from raysim.cli.command import Address, Out, ending_by_signals, refuse
 from raysim.cli.run import hint
-from raysim.observers.observer import Bar, Lines, bars
+from raysim.observers.live import Bar, Lines, bars
 from raysim.parts.errors import ScenarioError
 from raysim.runs.continuing import OutOfDate
 from raysim.sweep import load_sweep

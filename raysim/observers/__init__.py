@@ -1,7 +1,8 @@
 """Observers of runs: who follows the progress of a run. To add one that scenarios can name, put it into `OBSERVERS`, or
 into `TRACKERS` if it sends runs to a service."""
 
-from raysim.observers.observer import Lines, Observer, RunBegin, RunEnd
+from raysim.observers.live import Lines
+from raysim.observers.observer import Observer, RunBegin, RunEnd
 from raysim.observers.services import MLflow, TensorBoard, Wandb
 from raysim.observers.tracker import Tracker
 

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from actors.fault import describe, frames_of
 from raysim.engine.checkpoint import position
 from raysim.engine.progress import Progress
-from raysim.observers.observer import Callback, Observer, RunBegin, RunEnd, Watcher, showing
+from raysim.observers.live import showing
+from raysim.observers.observer import Callback, Observer, RunBegin, RunEnd, Watcher
 from raysim.parts.errors import Problem, ScenarioError, StopRun
 from raysim.scenario import Scenario
 from raysim.scenario.load import no_faults

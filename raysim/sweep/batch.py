@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from actors.fault import describe
-from raysim.observers.observer import Watcher, showing
+from raysim.observers.live import showing
+from raysim.observers.observer import Watcher
 from raysim.parts.errors import Problem, RunFailed, ScenarioError
 from raysim.runs.continuing import EarlierRuns, OutOfDate
 from raysim.runs.observing import observers_of

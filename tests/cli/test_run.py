@@ -12,7 +12,7 @@ from conftest import Simulate, digits, quadratic
 from safetensors import safe_open
 
 import raysim
-from raysim.observers import observer as live
+from raysim.observers import live
 
 
 def test_a_run_prints_its_summary_and_leaves_tables_model_and_run_json(tmp_path: Path) -> None:

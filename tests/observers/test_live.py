@@ -12,7 +12,7 @@ from conftest import digits
 
 import raysim
 from raysim.engine.progress import Progress
-from raysim.observers import observer as live
+from raysim.observers import live
 
 SMALL = digits(run__rounds=3, run__evaluate_every=1)
 
