@@ -17,6 +17,26 @@ Value: TypeAlias = str | int | float | bool | None
 
 _LONGEST = 400  # letters of a message
 _OF_SCHEDULES = {"name", "over", "warmup", "warmup_from"}  # keys that all schedules have
+# Keys that are newer than others, with the values by which runs of older versions, which lack them, went. They do not
+# count in hashes, so that those of older scenarios stay.
+LATER: dict[str, Any] = {
+    "uplink": [],
+    "downlink": [],
+    "release": None,
+    "privacy": None,
+    "capacity": None,
+    "local.batches": "shuffled",
+    "run.until.up_bytes": None,
+    "run.until.down_bytes": None,
+    "world.dispatch.probability": None,
+    "topology.step": 1.0,
+    "topology.directed": False,
+    "topology.period_s": None,
+    "world.on_loss": "gone",
+    "world.leave": "wait",
+    "world.join": "first",
+    "world.links": {"name": "always"},
+}
 
 
 class UnknownKey(ValueError):
@@ -38,6 +58,15 @@ def flatten(block: Mapping[str, Any], prefix: str = "") -> dict[str, Value]:
         else:
             keys[prefix + name] = json.dumps(value) if isinstance(value, list) else value
     return keys
+
+
+def with_later(keys: dict[str, Value]) -> dict[str, Value]:
+    """Returns a run's keys, and those that are newer than the version that ran it, of the blocks that it has."""
+    blocks = {key[:end] for key in keys for end, letter in enumerate(key) if letter == "."}
+    newer = {
+        path: default for path, default in LATER.items() if path not in blocks and path.rpartition(".")[0] in blocks
+    }
+    return flatten(newer) | keys
 
 
 def _schedule(block: Mapping[str, Any]) -> str:
@@ -70,11 +99,11 @@ def varying(scenarios: Sequence[Mapping[str, Value]]) -> list[str]:
     return [key for key in differ if key not in within]
 
 
-def _distinct(scenario: Mapping[str, Value], key: str) -> tuple[bool, str]:
-    """Returns what differs for different values: a missing key is not null, and 1 is not true, but 1 and 1.0 are one
-    value."""
+def _distinct(scenario: Mapping[str, Value], key: str) -> str:
+    """Returns what differs for different values: 1 is not true, but 1 and 1.0 are one value, and so are null, an empty
+    list and a missing key, which only some versions or other parts have."""
     value = scenario.get(key)
-    return key in scenario, repr(float(value)) if type(value) is int else repr(value)
+    return repr(None) if value == "[]" else repr(float(value)) if type(value) is int else repr(value)
 
 
 def column(values: Sequence[Value]) -> pa.Array[Any]:

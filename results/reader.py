@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from results.info import CURE, DamagedTable, NotARun, Status, ended_by, read_info, state, wrong_info
-from results.keys import Value, flatten
+from results.keys import Value, flatten, with_later
 from results.location import location
 from results.schemas import TABLES, dictionary, require
 from results.tables import again, check_schema, part_files, read_files, rows_in, schema_of
@@ -129,7 +129,7 @@ class Run:
         settings that it had before, such as `forked_from.before.local.lr`.
         """
         origin = flatten({"forked_from": self.info.get("forked_from") or {}})
-        return flatten(self.info.get("scenario") or {}) | origin
+        return with_later(flatten(self.info.get("scenario") or {})) | origin
 
     @property
     def history(self) -> str | None:

@@ -30,27 +30,7 @@ from raysim.terms import Population
 from raysim.uplink.transforms import AnUplink
 from raysim.uplink.uplink import Uplink, shadows_each
 from raysim.world import TOPOLOGIES, Topology, World
-from results.keys import as_yaml
-
-# Keys that are newer than others, with their defaults, which do not count, so that the hashes of older scenarios stay.
-LATER: dict[str, Any] = {
-    "uplink": [],
-    "downlink": [],
-    "release": None,
-    "privacy": None,
-    "capacity": None,
-    "local.batches": "shuffled",
-    "run.until.up_bytes": None,
-    "run.until.down_bytes": None,
-    "world.dispatch.probability": None,
-    "topology.step": 1.0,
-    "topology.directed": False,
-    "topology.period_s": None,
-    "world.on_loss": "gone",
-    "world.leave": "wait",
-    "world.join": "first",
-    "world.links": {"name": "always"},
-}
+from results.keys import LATER, as_yaml
 
 
 def _restore(schema: "type[Scenario]", pickled: bytes, arrays: list[Any]) -> "Scenario":

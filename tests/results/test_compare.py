@@ -72,6 +72,15 @@ def test_a_key_that_is_null_and_one_that_is_missing_are_one_group(tmp_path: Path
     assert [(row["clip"], row["runs"]) for row in cells(tmp_path)] == [("", "2"), ("9.0", "1"), ("10.0", "1")]
 
 
+def test_runs_of_older_versions_are_grouped_with_newer_ones(tmp_path: Path) -> None:
+    """A key that a version did not know is not another value, unless the other run has another one than its default."""
+    for seed, join in enumerate([{"world": {"leave": "wait"}}, {"world": {"leave": "wait", "join": "first"}}]):
+        made(tmp_path / f"r{seed}", {**FEDAVG, **join, "seed": seed, "run": {"observe": []}}, [0.5])
+    assert [row["runs"] for row in cells(tmp_path)] == ["2"]
+    made(tmp_path / "r2", {**FEDAVG, "world": {"leave": "wait", "join": "newest"}, "seed": 2}, [0.5])
+    assert [(row["world.join"], row["runs"]) for row in cells(tmp_path)] == [("first", "2"), ("newest", "1")]
+
+
 def test_a_block_that_some_runs_have_tells_groups_apart(tmp_path: Path) -> None:
     for place, until in enumerate([None, {"bytes": 100}, {"bytes": 200}]):
         made(tmp_path / f"r{place}", {**FEDAVG, "run": {"until": until}}, [0.5])

@@ -102,9 +102,9 @@ def test_runs_count_as_in_comparisons(runs: Runs, tmp_path: Path) -> None:
     """Others than those of a line's seed are refused, and those that are not finished are named, unless all are so."""
     rows = {"evaluations": [evaluation(0, 0.9)]}
     world = {"world": {"delay": {"unit": "seconds"}}}
-    made(tmp_path / "other", rows, {"algorithm": {"name": "fedbuff"}, "local": {"lr": 9.0}, **world})
+    made(tmp_path / "other", rows, {"algorithm": {"name": "fedbuff"}, "model": {"width": 9}, **world})
     answer = command("plot", tmp_path, "--by", "algorithm", "--out", tmp_path / "x.svg")
-    told = "those with algorithm.name=fedbuff must differ in seed only, got several values of local.lr"
+    told = "those with algorithm.name=fedbuff must differ in seed only, got several values of model.width"
     assert (answer.exit_code, answer.stdout) == (2, "") and told in answer.stderr
     with pytest.raises(NotComparable, match=told):
         load(tmp_path).plot(by=["algorithm"], axes=Figure().subplots())
