@@ -71,7 +71,8 @@ def summary(run: Run) -> Summary:
     steps = run.table("steps", ["round", "virtual_time", "up_bytes", "down_bytes", "elapsed_s"])
     evaluations = run.table("evaluations", [*WHAT, *MOMENT, "value"])
     updates = run.table("updates", ["status", "staleness", "solver_iterations", "unconverged"])
-    found = {**_endings(run, len(steps)), **_done(run, steps, evaluations), **_updates(run, updates, steps)}
+    taken = at(run.info, "totals", "steps") or len(steps)  # a run that is kept may have its evaluations alone
+    found = {**_endings(run, taken), **_done(run, steps, taken, evaluations), **_updates(run, updates, steps)}
     found["privacy"] = guarantee_of(run.info.get("privacy"))
     found["digest"] = at(run.info, "digest", "run")
     facts = {name: text for name, text in found.items() if text}
@@ -98,7 +99,7 @@ def _endings(run: Run, steps: int) -> dict[str, str | None]:
     }
 
 
-def _done(run: Run, steps: pa.Table, evaluations: pa.Table) -> dict[str, str | None]:
+def _done(run: Run, steps: pa.Table, taken: int, evaluations: pa.Table) -> dict[str, str | None]:
     """Returns what was asked for, and how much of it was done."""
     parts = [at(run.info, "scenario", key, "name") for key in ("algorithm", "data", "model", "topology")]
     clients, seed = at(run.info, "scenario", "data", "clients"), run.info.get("seed")
@@ -109,7 +110,7 @@ def _done(run: Run, steps: pa.Table, evaluations: pa.Table) -> dict[str, str | N
     time = at(run.info, "totals", "virtual_time") or _largest(steps["virtual_time"], evaluations["virtual_time"]) or 0.0
     wall_s = at(run.info, "seconds", "total") or _largest(steps["elapsed_s"])
     unit = at(run.info, "scenario", "world", "delay", "unit") or ""
-    done = [count(rounds, "round"), count(len(steps), "step"), f"virtual time {_number(time)} {unit}".rstrip()]
+    done = [count(rounds, "round"), count(taken, "step"), f"virtual time {_number(time)} {unit}".rstrip()]
     done += [] if wall_s is None else [f"{wall_s:.1f} s real time"]
     return {"scenario": ", ".join(filter(None, of_scenario)), "done": ", ".join(done)}
 
@@ -125,7 +126,7 @@ def _updates(run: Run, updates: pa.Table, steps: pa.Table) -> dict[str, str | No
         unconverged = pc.sum(used["unconverged"]).as_py()
         iterations = f"{_number(solved)} iterations on average in training, {unconverged} did not converge"
     up, down = (pc.sum(steps[name]).as_py() for name in ("up_bytes", "down_bytes"))
-    known = [f"{counts.get(status, 0)} {status}" for status in STATUSES]
+    known = [f"{at(run.info, 'totals', status) or counts.get(status, 0)} {status}" for status in STATUSES]
     became = {"updates": ", ".join(known)}
     if messages is not None:
         became = {"mixed": f"{counts.get('used', 0)} times, {messages} messages sent, {lost} lost"}

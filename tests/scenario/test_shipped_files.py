@@ -27,14 +27,15 @@ def test_every_shipped_scenario_is_right_and_the_same_when_it_is_resolved(
     assert (again, again.hash, again.resolved()) == (scenario, scenario.hash, scenario.resolved())
 
 
-def test_kept_runs_count_as_done_in_the_sweep_that_made_them() -> None:
+@pytest.mark.parametrize("sweep", ["feddle/full_size", "fedeq/shakespeare_16"])
+def test_kept_runs_count_as_done_in_the_sweep_that_made_them(sweep: str) -> None:
     """Their tables have this version's columns, and their scenarios the hash that the sweep would run."""
     wanted = {
         (one.name, one.seed): one.hash
         for seed in (0, 1, 2)
-        for one in load_sweep(REPRODUCTIONS / "feddle" / "full_size.yaml", [f"seed={seed}"]).scenarios()
+        for one in load_sweep(REPRODUCTIONS / f"{sweep}.yaml", [f"seed={seed}"]).scenarios()
     }
-    kept = raysim.load(REPRODUCTIONS / "feddle" / "full_size")
+    kept = raysim.load(REPRODUCTIONS / sweep)
     assert {run.status for run in kept.runs} == {"finished"}
     for run in kept.runs:
         assert wanted[run.info["name"], run.info["seed"]] == run.info["scenario_hash"]
