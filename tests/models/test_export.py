@@ -220,6 +220,7 @@ def test_a_program_takes_images_of_bytes(model: Any, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.filterwarnings("ignore:The given buffer is not writable")  # torch.export.load of torch 2.11
 @pytest.mark.parametrize("to", ["torch-export", pytest.param("onnx", marks=pytest.mark.slow)])
 def test_a_shallow_model_is_a_program_that_ends_at_its_exit(to: str, tmp_path: Path) -> None:
     cnn = {"name": "cnn", "channels": [4, 6], "kernel": 3, "padding": "same", "hidden": 8}
