@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from conftest import digits
+from damages import damage
 from stopping import stop_after
 from typer.testing import CliRunner
 
@@ -17,7 +18,6 @@ from raysim.cli.app import app
 from raysim.parts.errors import DamagedCheckpoint, RaysimError
 from results import CannotWrite, NotARun
 
-VALUES: list[Any] = [None, True, -1, 1.5, "text", [], [1], {}, {"a": 1}]
 TOLD = (SystemExit, RaysimError, NotARun, CannotWrite)  # each is told in one line
 
 
@@ -26,29 +26,6 @@ def early(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that can go on."""
     raw = digits(run__rounds=3, run__evaluate_every=1, algorithm={"name": "fedbuff", "buffer": 3})
     return raysim.run(raw, inline=True, out=tmp_path_factory.mktemp("early"), observers=[stop_after(2)]).folder
-
-
-def damage(folder: Path, draws: random.Random) -> str:
-    """Damages one file, and says how."""
-    file = draws.choice(sorted(path for path in folder.rglob("*") if path.is_file()))
-    how = draws.choice(["cut", "flip", "delete", "folder", *["value"] * 4])
-    content = bytearray(file.read_bytes())
-    if how == "value" and file.suffix == ".json":
-        info = json.loads(content)
-        key = draws.choice(sorted(info))
-        info[key] = draws.choice(VALUES)
-        file.write_text(json.dumps(info))
-        return f"{file.name}: {key} = {info.get(key)!r}"
-    if how in ("flip", "value") and content:
-        content[draws.randrange(len(content))] ^= 1 << draws.randrange(8)
-        file.write_bytes(content)
-    elif how == "cut":
-        file.write_bytes(content[: draws.randrange(len(content) + 1)])
-    else:
-        file.unlink()
-        if how == "folder":
-            file.mkdir()
-    return f"{file.relative_to(folder)}: {how}"
 
 
 @pytest.mark.parametrize("seed", range(24))
